@@ -54,7 +54,7 @@ def online(settings: Any, task: dict[str, Any], *, checks: int = 20, **more: Any
 
 
 def own_draws(task: dict[str, Any], num_lanes: int, **more: Any) -> Sweep:
-    """A sweep whose lanes have a draw of the task each, and whose test prompts follow the task."""
+    """A sweep in which each lane has its own draw of the task, and test prompts are of the same task."""
     return Sweep(**{'task': task, 'test_task': task['name'], 'num_seeds': num_lanes, 'task_per_lane': True, **more})
 
 

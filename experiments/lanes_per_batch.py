@@ -23,7 +23,7 @@ from qstr_jax.sweeps import lane_batches, programs, training
 MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
 SIZES = flags.DEFINE_list('sizes', ['1', '2', '4', '8'], 'Lanes per batch to try.')
 SEQ_LEN = flags.DEFINE_integer('seq_len', 8, 'N.', lower_bound=2)
-# Timed rounds, interleaved over sizes, of which the median counts; and about how long one timed call takes.
+# How many rounds are timed, interleaved over sizes, for the median; and about how long one timed call takes.
 ROUNDS, SECONDS = 3, 2.0
 
 

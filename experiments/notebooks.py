@@ -37,7 +37,7 @@ def execute(path: pathlib.Path) -> Any:
         try:
             client.execute(env=environment)
         finally:
-            manager.shutdown_kernel(now=True)  # a client leaves a kernel that it was given alone
+            manager.shutdown_kernel(now=True)  # a client does not stop a kernel that it was given
     for cell in notebook.cells:
         cell.metadata.pop('execution', None)  # times of day, which would change the file at every run
         if cell.cell_type == 'code':  # warnings tell of this machine's paths

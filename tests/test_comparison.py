@@ -387,7 +387,7 @@ def test_the_page_shows_each_entry_on_each_task(measured):
 
 
 def test_the_committed_rows_are_those_of_the_board():
-    made = board.reference(helpers.ROOT / 'board')
+    made = board.all_rows(helpers.ROOT / 'board')
     pd.testing.assert_frame_equal(made, entries.reference())
     assert entries.REFERENCE.stat().st_size < 1_000_000
 

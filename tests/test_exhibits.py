@@ -186,6 +186,11 @@ def test_a_part_that_is_none_is_an_error(name):
         helpers.config_module(name).get_config('nothing')
 
 
+def test_an_exhibit_that_is_gone_names_the_one_that_answers():
+    with pytest.raises(ValueError, match=r"^exhibit='larger_n_tuned': is gone; one_label answers"):
+        exhibit.find('larger-n-tuned')
+
+
 def test_floors_belong_to_the_task_of_proposition_3():
     row = {'link': 'norm2', 'indices': 'half', 'tokens': 'half', 'sparsity': 3, 'token_dim': 3}
     row['transformer_num_heads'] = 1

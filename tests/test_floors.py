@@ -81,7 +81,6 @@ def test_printed_and_sharper_head_floors():
     assert floors.head_floor(3, 4, 10) == pytest.approx(0.25 * 0.7)
     assert floors.head_floor(3, 4, 10, late=True) == pytest.approx(0.35)
     assert floors.head_floor(4, 4, 10) == floors.head_floor(1, 3, 1) == floors.proposition21(4, 4) == 0
-    assert floors.hermite2_floor(1, 4) == 0.5
     for num_heads in range(1, 6):
         for q in range(1, 6):
             for d in range(1, 6):
@@ -115,7 +114,6 @@ def test_fixed_scores_floor_holds_for_hermite2(shared):
     mean, error = mean_and_error((y_B - oracle_B) ** 2)
     floor = floors.proposition21(heads, q)
     assert (abs(mean - floor) if shared else floor - mean) < 4 * error
-    assert floors.hermite2_floor(heads, q) <= floor
 
 
 def training_tokens(count, task, seed):

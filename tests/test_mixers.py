@@ -14,7 +14,8 @@ from qstr_jax.models import mixers
 from qstr_jax.models.mixers import attention, matrix_state, mixer
 
 NUM_TOKENS, WIDTH, SPLIT = 7, 8, 4
-SIZES = {'heads': 2, 'head_dim': 4, 'state_dim': 8, 'hidden_dim': 8, 'filter_dim': 4, 'rank': 4}
+SIZES = {'heads': 2, 'head_dim': 4, 'state_dim': 8, 'hidden_dim': 8, 'filter_dim': 4, 'rank': 4, 'frequencies': 3,
+         'expansion': 3}  # fmt: skip
 OURS = ('attention', 'deep_cell', 'deltanet', 'gated_deltanet', 'gla', 'gru', 'kda', 'linear_attention', 'long_conv',
         'mamba2', 'mamba3', 'min_gru', 'mlp_mixer', 'mlstm', 'retnet', 'rg_lru', 'rwkv7', 's5')  # fmt: skip
 # They see all tokens by themselves, and have no state that is handed on.
@@ -181,6 +182,15 @@ def test_rope_knows_differences_of_positions():
     np.testing.assert_allclose(*scores, rtol=1e-5)
     other = attention.rotated(k, 3)[0, 0]
     assert abs(float(turned[0][0] @ other) - scores[0]) > 1e-3
+
+
+@pytest.mark.parametrize('rope', [False, True])
+def test_rope_alone_tells_attention_the_order_of_tokens(rope):
+    module = small('attention', causal=True, rope=rope)
+    x_NxW = jax.random.normal(jax.random.key(1), (NUM_TOKENS, WIDTH))
+    params = module.init(jax.random.key(0), x_NxW)
+    own_W, turned_W = (module.apply(params, one)[-1] for one in (x_NxW, x_NxW[jnp.array([5, 4, 3, 2, 1, 0, 6])]))
+    assert bool(jnp.allclose(own_W, turned_W, atol=1e-5)) is not rope
 
 
 @pytest.mark.parametrize(

@@ -46,20 +46,6 @@ def test_other_rates():
         rnn_sizes.theorem9_generalise(64, 1, 2)
 
 
-def test_packing_bound_holds_for_greedy_packings():
-    rng = np.random.default_rng(0)
-    for dim, distance in ((1, 0.3), (2, 0.5), (3, 0.8)):
-        points_BxD = rng.normal(size=(4000, dim))
-        radius_B = rng.uniform(size=4000) ** (1 / dim) / np.linalg.norm(points_BxD, axis=1)
-        packing = []
-        for point_D in points_BxD * radius_B[:, None]:
-            if all(np.linalg.norm(point_D - other) > distance for other in packing):
-                packing.append(point_D)
-        assert len(packing) > 1
-        assert math.log(len(packing)) <= rnn_sizes.log_packing(dim, distance, constant=10.0)
-    assert rnn_sizes.log_packing(10**6, 0.5) == pytest.approx(4 * math.log1p(10**6 / 4))
-
-
 def moved(tree, seed, sizes):
     """`tree` with each leaf named in `sizes` moved by a random step of that Frobenius norm."""
     rng = np.random.default_rng(seed)

@@ -2,12 +2,11 @@
 
 import math
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
 
-from qstr_jax.theory import bounds, measures, rates
+from qstr_jax.theory import bounds, rates
 
 
 @pytest.mark.parametrize('token_dim', [1, 4, 10])
@@ -59,13 +58,3 @@ def test_risks_are_below_the_bound_of_a_finite_class():
     assert best < 0.45
     assert 0.5 <= bounds.risk(best, complexity, num_samples=num_samples, bound=1.0, failure=0.01)
     assert bounds.risk(best, 0.0, num_samples=10**8, bound=1.0, failure=0.01) == pytest.approx(best, abs=1e-3)
-
-
-@pytest.mark.parametrize(('p', 'q'), [(1.0, math.inf), (2.0, 2.0), (3.0, 1.5), (math.inf, 1.0)])
-def test_lemma39(p, q):
-    a_AxB, b_BxC = (np.random.default_rng(0).normal(size=shape) for shape in ((4, 6), (6, 5)))
-    for r in (1.0, 2.0, math.inf):
-        product = measures.mixed_norm(a_AxB @ b_BxC, 2.0, r)
-        assert product <= measures.mixed_norm(a_AxB, 2.0, p) * measures.mixed_norm(b_BxC, q, r)
-    one = jax.numpy.ones((1, 1))
-    assert measures.mixed_norm(one, 2.0, p) == measures.mixed_norm(one, q, r) == 1

@@ -65,7 +65,7 @@ class Case:
 
 
 def means_of(case, rng):
-    """Log means of one simulated curve, of the lanes that an exponent takes for lanes that learn."""
+    """Log means of one simulated curve, over the lanes that an exponent counts as learning."""
     lengths = np.array(LENGTHS[case.lengths], float)
     x = np.log(lengths) if case.law == laws.POWER else np.log(np.log(lengths))
     expected = case.exponent * x

@@ -110,7 +110,7 @@ def sweeps(settings: Settings) -> dict[str, Sweep]:
 
 
 def floors_of(rows: pd.DataFrame, floor: Callable[[Any, int], float], fewer: int = 0) -> np.ndarray:
-    """The floor at late positions of each row, as if its network had some heads fewer."""
+    """The floor at late positions of each row, as if its network had `fewer` heads less."""
     return np.array(
         [floors.LATE_VARIANCE if row.heads <= fewer else floor(row, row.heads - fewer) for row in rows.itertuples()]
     )

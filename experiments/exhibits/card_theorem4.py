@@ -244,7 +244,7 @@ def _finding(labels: pd.DataFrame, cost: pd.DataFrame) -> str:
 
 
 def _count(row: Any) -> str:
-    """n of a lane that has learnt, or that it needs more than the largest n."""
+    """The n at which a lane has learnt, or '> n' with the largest n if it has not."""
     return f'{row.num_samples:g}' if row.learnt else f'> {row.largest:g}'
 
 

@@ -170,7 +170,7 @@ def _lines(rows, chosen, curves):
     parts = (
         failing.assign(name='an ERM of this search errs', samples=failing['samples'].replace(0, float('nan'))),
         memory_lines.capacity_lines(rows),
-        # Twisted teachers are only in a Transformer's ball.
+        # Twisted teachers are Transformers, so no other ball holds them.
         memory_lines.twisted_lines(chosen[chosen['model'] == 'transformer'], threshold=chosen['threshold'].iloc[0]),
     )
     columns = ['name', 'encoding_factor', 'encoding_dim', 'seq_len', 'samples']

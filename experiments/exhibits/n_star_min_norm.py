@@ -144,14 +144,14 @@ def up_to(lanes):
 
 
 def of_enough(lanes):
-    """The ERMs that learn, at the N with enough of them for a number."""
+    """The ERMs that learn, at each N that has enough of them for a mean."""
     fitted = lanes.where(converged=True, outcome='reached')
     counts = fitted.table['seq_len'].value_counts()
     return fitted.where(seq_len=tuple(counts.index[counts >= numbers.MIN_LANES]))
 
 
 def entry(kept, lanes, seq_len):
-    """'1.05k (4 of 5 are ERMs)': the mean of the kept lanes of an N, and how many of its lanes they are."""
+    """'1.05k (4 of 5 are ERMs)': the mean of the kept lanes at an N, and how many of its lanes are kept."""
     some, total = kept.count(seq_len=seq_len), lanes.count(seq_len=seq_len)
     mean = kept.where(seq_len=seq_len).mean() if some else '–'
     return mean if some == total else f'{mean} ({some or "none"} of {total} are ERMs)'

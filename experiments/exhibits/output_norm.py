@@ -23,7 +23,7 @@ OUTPUTS = {
 # What the outputs are called in the figure.
 NAMES = {'gated': 'norm + gate', 'normed': 'norm', 'unnormed': 'gate', 'plain': 'neither'}
 TASKS = ('qstr', 'noisy_keys')
-# At longer prompts only both and neither.
+# The outputs that are run at each N: at the longer one only both and neither.
 AT = {4: tuple(OUTPUTS), 8: ('gated', 'plain')}
 FOLDERS = {'output_norm': tuple(f'{task}_{seq_len}' for seq_len in AT for task in TASKS)}
 FIGURES = {

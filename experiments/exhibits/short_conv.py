@@ -17,7 +17,7 @@ IS_SUPPORTING = True
 QUESTION = 'How much of a mixer is its short convolution?'
 FIGURES = {'short_conv/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, with and without a short convolution'}
 WIDTH = 4
-MARGIN = 5  # Mixers are named from this difference in lanes on: another CPU moves up to four (`windows`).
+MARGIN = 5  # A mixer is named if at least this many lanes differ: another CPU moves up to four (`windows`).
 
 
 def get_config():
@@ -50,7 +50,7 @@ def named(rows):
 
 
 def ratios(rows):
-    """Labels with the convolution over those without it, for each mixer of which half the lanes learn either way."""
+    """Labels with the convolution over those without it, for each mixer with half of its lanes learning either way."""
     means = analysis.summarize(named(rows), ['model', 'short_conv'])
     means = means[means['num_learn'] >= means['num_lanes'] / 2].set_index(['model', 'short_conv'])['mean'].unstack()
     return (means[WIDTH] / means[0]).dropna().sort_values()

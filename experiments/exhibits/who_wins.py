@@ -88,7 +88,7 @@ def learnt_by_heart(rows):
 
 def goal(rows):
     """What a lane has to reach: 'MSE 0.3', or 'error rate 0.05'."""
-    # The first parts alone have no such column.
+    # Rows of the first tasks alone, whose threshold is on the loss, have no such column.
     is_error = 'threshold_on' in rows.columns and rows['threshold_on'].eq('error_rate').all()
     kind = 'error rate' if is_error else 'MSE'
     return f'{kind} {rows["threshold"].iloc[0]:g}'

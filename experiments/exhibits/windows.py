@@ -78,7 +78,7 @@ def table(rows):
 
 
 def moved(rows):
-    """The equal cells and rates here and in `architectures`, from two kinds of CPU, by how many lanes learn in each."""
+    """How many lanes learn here and in `architectures`, on another kind of CPU, for the cells and rates of both."""
     counts = [
         rows(folder)
         .table.groupby(['cell', 'model', 'learning_rate'])['outcome']

@@ -110,7 +110,7 @@ def of_n_star_erm(rows, lanes):
 
 
 def evidence(curves):
-    """The fits that are ERMs, with the test loss less two standard errors, which they have at least."""
+    """The fits that are ERMs, with their test loss minus two standard errors as a lower bound."""
     least = curves['test_loss'] - worst_erm.ERRORS * curves['test_loss_se']
     ratio = curves['norm'] / curves['fitted_radius']
     return curves[curves['is_erm'].eq(True)].assign(least_test_loss=least, norm_over_radius=ratio)
@@ -143,7 +143,7 @@ def by_threshold(found):
 
 
 def _by_steps(rows):
-    """The points as `erms.worst` has them by fits of at most so many steps, without those with too few tasks."""
+    """For each number of steps, the points of `erms.worst` by fits of at most as many, if they have enough tasks."""
     point = ['radius', 'max_steps', 'seq_len']
     efforts = []
     for steps in _steps(rows):

@@ -44,7 +44,7 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
 
 
 def _undecided(others: pd.DataFrame, best: pd.DataFrame, statement: Statement) -> pd.DataFrame:
-    """Of each learner with a verdict, another line that decides nothing though it could: of its ball, or longest."""
+    """A further line of each learner with a verdict that could decide and does not: of its ball, or the longest."""
     could = others['is_open'] & others['interval_by'].ne(line_fit.BY_NOISE)
     if statement.risk == 'pointwise':
         could &= others['learner'].str.contains('point-wise risk')

@@ -190,7 +190,7 @@ def _rank(name: str) -> tuple[int, int]:
 
 
 def _expendable(name: str) -> tuple[int, int]:
-    """A sort key: the larger it is, the sooner a setting counts as following from others.
+    """Sort key: settings with larger keys are dropped first as redundant.
 
     A lane's settings go first, the learning rate before the radius that it was chosen for. Then those of the learner,
     the model and the task go, each from the end of the table: d_e follows from N, and not N from d_e.

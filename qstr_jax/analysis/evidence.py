@@ -118,13 +118,13 @@ def _differs(lanes: pd.DataFrame, name: str) -> bool:
 
 
 def _is_of_the_longest(lanes: pd.DataFrame) -> pd.Series:
-    """Which lanes are from the directory with the most N, at their N: a figure of it has the same exponent."""
+    """Which lanes are from the directory with the most N, of those with lanes at their N; its figure agrees."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
     return reach == reach.groupby(lanes['seq_len']).transform('max')
 
 
 def _is_of_one_search(lanes: pd.DataFrame) -> pd.Series:
-    """Which lanes are from the first directory at their N: another search may have chosen other values."""
+    """Which lanes are from the first directory that has their N: another search may have chosen other values."""
     return lanes['folder'] == lanes.groupby('seq_len')['folder'].transform('min')
 
 

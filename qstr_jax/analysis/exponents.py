@@ -79,7 +79,7 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
     b_N is the misfit of the law, e_{N,i} the noise between lanes. It is the exponent of lanes that learn; their share
     stands beside it. A lane that used up its budget is a bound where lanes that learn come near the budget. Elsewhere
-    it is a failure (`learning`) and is left out, as is a lane that diverged. Bounds enter the likelihood as such: an
+    it is a failure (`learning`) and is left out, as is a lane that diverged. Bounds enter the likelihood as bounds: an
     outraced lane needs more samples, a lane that is censored below needs fewer, and an n* of ERMs may be known only to
     be at most that of the lane (`erms`). Also left out are lanes that are known to be no ERMs, searches that end with a
     training risk above the threshold, N with fewer than three lanes where others have three, and those N where a

@@ -5,13 +5,13 @@
 with b_j the misfit of the line and v_j the known variance by lane noise. The interval of a is that of random-effects
 meta-regression (Knapp and Hartung, Stat. Med. 22, 2003): weights 1/(τ² + v_j), a common factor κ of all variances that
 the residuals estimate, and Student's t with L − 2 degrees of freedom for L means. It is exact if all v_j are equal,
-whatever τ is. Means that are bounds enter the likelihood as such; then the interval is where the profile likelihood
+whatever τ is. Means that are bounds enter the likelihood as bounds; then the interval is where the profile likelihood
 ratio is at most L log(1 + t²/(L − 2)), which without bounds is the same interval. Means may lie on a line by accident,
 so it is never narrower than the interval by lane noise alone: ±t √(variance of a by the v_j), where Student's t has the
 degrees of freedom of the noise. Three means have one residual, which says next to nothing about the misfit. Their slope
-therefore has the interval by lane noise, named as such; bounds enter its likelihood, in which variances are known. It
-has none where no noise is known, or where the noise does not explain how far the three means are from a line (F test,
-5 %), or how far on the wrong side of it a bound lies.
+therefore has the interval by lane noise, and says so; bounds enter its likelihood, in which variances are known. It has
+no interval where no noise is known, or where the noise does not explain how far the three means are from a line
+(F test, 5 %), or how far on the wrong side of it a bound lies.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def _of_three(design: np.ndarray, means: LogMeans, value: float) -> Slope:
 
 
 def _is_bent(design: np.ndarray, mean: np.ndarray, variance: np.ndarray, degrees: int) -> bool:
-    """Whether three means are farther from a line than their variances explain; without noise, at all."""
+    """Whether three means are farther from a line than their variances explain; without noise, whether off it."""
     _, factor, _ = _weighted(design, mean, 1 / np.maximum(variance, _ROUNDING**2))
     return bool(scipy.special.fdtrc(1, degrees, factor) < _LEVEL)
 

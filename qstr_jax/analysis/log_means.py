@@ -1,4 +1,4 @@
-"""Mean log samples at each value of a setting, from lanes some of which are censored."""
+"""Mean log samples at each value of a setting, from lanes that may be censored."""
 
 import dataclasses
 
@@ -83,7 +83,7 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
 def _most_likely(
     group: np.ndarray, logs: np.ndarray, side: np.ndarray, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The means, how many measured lanes would tell as much, and a lane's variance, by expectation-maximisation."""
+    """By expectation-maximisation: the means, how many measured lanes each is worth, and a lane's variance."""
     counts = np.bincount(group)
     spread = np.zeros_like(logs)
     expected, is_censored = logs.copy(), side != 0

@@ -21,7 +21,7 @@ class Measured:
     is_short: np.ndarray  # whether it is known to be no ERM
     step: np.ndarray  # samples between two checks; NaN without checks
     x: np.ndarray  # the setting on the x axis; NaN where there is none
-    is_easy: np.ndarray  # whether its threshold needs no retrieval; False where there is no x axis, since nobody asks
+    is_easy: np.ndarray  # whether its threshold needs no retrieval; False without an x axis, where nobody asks
 
     def __len__(self) -> int:
         """The number of lanes."""

@@ -28,8 +28,8 @@ _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
 
-    Online curves of fewer than three N are left out: they show no growth, and no claim is about them. So are those
-    along which the task grows in more than N, such as by MQAR's pairs.
+    Online curves of fewer than three N are left out: they show no growth, and no claim is about them. So are curves
+    along which more of the task grows than N, such as the number of MQAR's pairs.
     """
     lines: list[dict[str, Any]] = []
     if len(rows):

@@ -31,7 +31,7 @@ class Statement:
     source: str
     kind: str  # 'at most', 'at least' or 'more than'
     value: float  # the exponent that `kind` is about
-    learners: tuple[str, ...]  # those that it is about
+    learners: tuple[str, ...]  # the learners that the theorem is about
     risk: str = 'pointwise'  # which risk they minimise; '' for either
 
 
@@ -112,8 +112,8 @@ def _not_of_the_theorem(statement: Statement, lanes: pd.DataFrame) -> str:
 def _is_moving(lanes: pd.DataFrame) -> pd.Series:
     """Which lanes of `stationary` reached the threshold, but not at a point as Theorem 6's proof needs it.
 
-    The proof needs W in the span of the prompts, not a gradient of 0. From N d prompts on every W is in their span,
-    which says nothing then. Without a span the row's own tolerance decides.
+    The proof needs W in the span of the prompts, not a gradient of 0. From N d prompts on every W is in their span, so
+    the span says nothing. Then, and for rows without a span, the row's own tolerance decides.
     """
     residual = lanes['span_residual'] if 'span_residual' in lanes.columns else pd.Series(float('nan'), lanes.index)
     is_whole = lanes['samples_to_threshold'] >= lanes['seq_len'] * lanes['token_dim']

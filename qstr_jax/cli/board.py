@@ -21,7 +21,7 @@ def run(asked: str = '', *folders: str) -> None:
     if asked == 'page':
         print(board.page(folder))
     elif asked == 'reference':
-        rows = board.reference(folder)
+        rows = board.all_rows(folder)
         files.write_table(entries.REFERENCE, rows)
         print(f'{entries.REFERENCE}: {len(rows)} rows of {rows["entry"].nunique()} entries')
     else:

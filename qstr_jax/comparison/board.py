@@ -191,7 +191,7 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
             raise ValueError(f'rows that no run of the suite leaves, such as {task}, N = {seq_len}, seed {seed}: {why}')
 
 
-def reference(board: Any) -> pd.DataFrame:
+def all_rows(board: Any) -> pd.DataFrame:
     """The rows of all entries of a board, as `reference.parquet` has them."""
     found = [read(path.parent)[1] for path in sorted(pathlib.Path(board).glob('*/entry.json'))]
     if not found:
@@ -240,7 +240,7 @@ def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, 
 
 def pictures(board: Any) -> dict[str, bytes]:
     """A picture of each suite that has entries, by file name: all entries, a line each."""
-    rows = reference(board)
+    rows = all_rows(board)
     return {
         f'{points.version}.png': card.drawn([task.name for task in points.tasks], own)
         for points in suites.SUITES.values()
@@ -253,7 +253,7 @@ def page(board: Any, shown: Collection[str] = ()) -> str:
 
     `shown` names the `pictures` that lie in the folder `board` beside the page.
     """
-    rows = reference(board)
+    rows = all_rows(board)
     parts = ['# The board', _ABOUT]
     for points in suites.SUITES.values():
         own = rows[rows['suite'] == points.version]

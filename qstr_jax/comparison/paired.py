@@ -70,7 +70,7 @@ def _pairs(mine: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 
 def _informed(pairs: pd.DataFrame) -> pd.DataFrame:
-    """The pairs of which a lane learns."""
+    """The pairs in which at least one lane learns."""
     return pairs[pairs['learns'] | pairs['learns_other']]
 
 

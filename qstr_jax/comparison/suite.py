@@ -92,7 +92,7 @@ class Suite:
         return judged if task.threshold_on == 'loss' else {**judged, 'threshold_on': task.threshold_on}
 
     def rows_of(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows that are of the suite's points, whoever trained them."""
+        """The rows at the suite's points, whoever trained them."""
         if rows.empty:
             return rows
         found = [rows[self._is_of(rows, task)] for task in self.tasks]
@@ -151,7 +151,7 @@ def _agrees(rows: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series:
 
 
 def check_of_models(settings: Mapping[str, Any], models: str | Sequence[str] = ()) -> None:
-    """Raises ValueError for a setting of anything but a model, since the suite sets those; it names one of `models`."""
+    """Raises ValueError for a setting that is not a model's; the suite sets those. It suggests one of `models`."""
     for key, value in settings.items():
         entry = registry.entries().get(key.partition('.')[0])
         if key.partition('.')[0] != 'model' and (entry is None or entry.kind != 'model'):

@@ -156,7 +156,7 @@ def measure_now(state: State, data: Data, lane: Any, problem: Problem) -> certif
 
 
 def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem) -> tuple[Any, State]:
-    """Whether one lane's fit is over, and the lane's state; if only a stage is over, at the start of the next stage."""
+    """Whether one lane's fit is over, and the lane's state, which moves to the next stage if only a stage is over."""
     is_over, fit, stage = problem.learner.step_stage(
         state.stage, state.fit, found, train_loss=state.train_loss, data=data, lane=lane, problem=problem
     )

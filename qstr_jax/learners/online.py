@@ -248,7 +248,7 @@ class Online:
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
         is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
         if self.threshold_on == 'error_rate':
-            # If the subset's prompts are right and wrong as before, its standard error is 0 and says nothing of others.
+            # If the same prompts of the subset are right as before, the standard error is 0 and says nothing of others.
             is_due_K |= error_K == 0
         # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks

@@ -38,7 +38,7 @@ class DeepCell(nn.Module):
 
     @nn.compact
     def __call__(self, z_KxNxE: jax.Array) -> jax.Array:
-        """States (K, N, d_h) of K directions; argument as in `gated_cell.GatedCell`, which has two."""
+        """States (K, N, d_h) of K directions; argument as in `gated_cell.GatedCell`, where K is 2."""
         directions = len(z_KxNxE)
         first_width, *_ = widths = (*self.hidden_widths, self.width)
         fan_in = self.width + z_KxNxE.shape[-1]

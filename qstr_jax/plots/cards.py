@@ -64,7 +64,7 @@ def card_figure(card: Card) -> Figure:
 
 
 def _key(card: Card) -> list[str]:
-    """What bars are, and points that stand for zero, where there are some."""
+    """What error bars mean, and which points are zeros; only what is drawn."""
     is_log = card.points['panel'].map([panel.log_y for panel in card.panels].__getitem__)
     has_zeros = (is_log & card.points['y'].eq(0)).any()
     zeros = [f'Points at {_ZERO:g} are exact zeros.'] if has_zeros else []
@@ -74,7 +74,7 @@ def _key(card: Card) -> list[str]:
 def _looks(points: pd.DataFrame) -> dict[str, Look]:
     """A look for each series, the same in all panels; an architecture with one series a panel looks as in all figures.
 
-    'RNN' and 'RNN, N = 16' are of an architecture.
+    'RNN' and 'RNN, N = 16' name an architecture.
     """
     series = points[['panel', 'series']].drop_duplicates()
     series = series.assign(kind=[_KINDS.get(name.partition(',')[0], '') for name in series['series']])

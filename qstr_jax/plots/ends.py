@@ -19,7 +19,7 @@ _NEAR = 0.12
 # Points further left than this have their words beside them.
 _FIRST_END = 0.75
 _HALF, _CROWD = 0.5, 3
-# Points that are this near to a tick stand at it: curves stand a little apart.
+# Points nearer to a tick than this count as standing at it, since curves are shifted a little sideways.
 _SAME = 0.04
 # What a point of print between words and their mark costs, in covered marks.
 _FAR = 0.1
@@ -61,7 +61,8 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
 def is_early(axis: Axes, words: Words, others: Sequence[Words]) -> bool:
     """Whether a point is far from a panel's side, or a tick stands between: a line from it would look like data.
 
-    In the right half three lines or more that end together have their names beside the panel: points have no room.
+    Where three lines or more end together in the right half, their names stand beside the panel: there is no room
+    at the points.
     """
     to_shares = axis.transScale + axis.transLimits
     x, *all_x = (to_shares.transform((one.x, one.y))[0] for one in (words, *others))
@@ -78,7 +79,7 @@ def settle(axis: Axes) -> None:
 
 
 def at_points(axis: Axes, words: Sequence[Words], *, above: bool) -> None:
-    """Writes words at their points, above or else to their right, or where they cover least.
+    """Writes words above or below their points, or to the right of them, where they cover least.
 
     The panels must be settled.
     """
@@ -99,7 +100,7 @@ def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
 
 
 def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarray | None = None) -> None:
-    """Moves the copies of a text to the centre, in pixels, where it covers least; of equal ones to the first.
+    """Moves the copies of a text to the centre, in pixels, where it covers least; the first one wins a tie.
 
     Words of a mark stand near it, and avoid places that have other lines between them and the mark.
     """
@@ -123,7 +124,7 @@ def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarr
 
 
 def _between(start: np.ndarray, end: np.ndarray, marks: np.ndarray, near: float) -> int:
-    """At how many places on the way between two points a mark is near, not counting marks at the start."""
+    """How many places on the way from one point to another are near a mark, not counting marks at the start."""
     way = start + np.linspace(0, 1, 12)[:, None] * (end - start)
     others = marks[np.hypot(*(marks - start).T) > 4 * near]
     return int((np.hypot(*(way[:, None] - others[None]).transpose(2, 0, 1)) < near).any(axis=1).sum())

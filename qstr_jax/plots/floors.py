@@ -83,7 +83,7 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
 
 
 def _is_wide(runs: pd.DataFrame) -> pd.Series:
-    """Which runs are of an n at which losses differ so much that they have no mean."""
+    """Which runs have an n at which losses differ too much for a mean."""
     by_load = runs.groupby('load')['test_loss']
     return by_load.transform('max') > np.maximum(_MOST_SPREAD * by_load.transform('min'), _LEAST_LOSS)
 

@@ -49,11 +49,11 @@ def samples_heatmap(
 ) -> Figure:
     """Mean samples to threshold, a cell per (x, y), a panel per value of a third setting.
 
-    The rows are of one architecture, or y is 'model'; then the architecture of which most lanes learn is on top.
+    The rows are of one architecture, unless y is 'model': then the architecture with most lanes that learn is on top.
 
-    A mean is that of the lanes that learn; where some do not, the number that do stands below it. A cell with outraced
-    lanes is hatched and has '≥'. A cell in which no lane learns is grey and says why; a cell without lanes is empty.
-    The panels share their colours.
+    A mean is over the lanes that learn; where some do not, the number of those that do stands below it. A cell with
+    outraced lanes is hatched and has '≥'. A cell in which no lane learns is grey and says why; a cell without lanes is
+    empty. The panels share their colours.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.

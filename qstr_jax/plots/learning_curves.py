@@ -14,9 +14,9 @@ from qstr_jax.plots.labels import display, point_text
 from qstr_jax.plots.panels import by_panel, log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, legend_above, legend_line, looks
 
-# Losses of a baseline that is exact, or of a run that diverges, would stretch a logarithmic axis without end.
+# An exact baseline or a diverging run would stretch a logarithmic axis without end.
 _LEAST_LOSS, _MOST_LOSS = 1e-3, 10.0
-# Decades with ticks at 1, 2 and 5; from more on there is one tick for each.
+# An axis of at most this many decades has ticks at 1, 2 and 5; a longer one has a tick for each decade.
 _FINE_DECADES = 3.8
 
 

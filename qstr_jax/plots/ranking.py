@@ -34,8 +34,8 @@ def samples_ranked(
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task are on top.
 
-    The order is that of `ranked`. A point of which fewer than three lanes learn has no mean, unless no point has three,
-    and the mean of a point of which less than half learn is open.
+    The order is that of `ranked`. A point with fewer than three lanes that learn has no mean, unless no point has three
+    lanes. A mean is open if less than half of its point's lanes learn.
 
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
@@ -94,7 +94,7 @@ def samples_ranked(
 def ranked(means: pd.DataFrame, by: str) -> list[str]:
     """Architectures, best first: by the share of lanes that learn, and from how many samples, at the largest `by`.
 
-    Architectures of which no lane learns there, or that were not run there, come after them, in the order of the next
+    Architectures that were not run there, or have no lane that learns there, come after them, in the order of the next
     smaller value. If there are several tasks, only the first counts.
     """
     first = means.drop_duplicates(['model', by])
@@ -109,7 +109,7 @@ def ranked(means: pd.DataFrame, by: str) -> list[str]:
 
 
 def _mark_missing(axis: Axes, values: pd.Series, order: list[str]) -> None:
-    """Writes 'not run' where an architecture has none of a panel's values, or lacks one that half of them have."""
+    """Writes 'not run' where an architecture lacks values of a panel that half of the architectures have."""
     counts = collections.Counter(itertools.chain(*values))
     every = {value for value, count in counts.items() if count >= len(values) / 2}
     for place, model in enumerate(order):
@@ -123,9 +123,9 @@ def _mark_missing(axis: Axes, values: pd.Series, order: list[str]) -> None:
 
 
 def _heights(points: pd.DataFrame, by: str, order: list[str]) -> tuple[dict[Any, dict[str, float]], float]:
-    """By value the height of each architecture that has it, and how many lines of type all take.
+    """The height of each architecture by value, and how many lines of type all architectures take.
 
-    An architecture with more values than most has them nearer to each other.
+    The values of an architecture that has more of them than most stand nearer to each other.
     """
     own = points.groupby('model')[by].agg(lambda some: sorted(some.unique()))
     usual = int(own.map(len).median())

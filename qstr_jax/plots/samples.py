@@ -110,7 +110,7 @@ def _draw_panel(
     x: XAxis,
     others: tuple[Reference, pd.DataFrame | None, int],
 ) -> list[ends.Words]:
-    """Draws curves with their words, published values and further lines; returns what is to stand at their ends."""
+    """Draws curves with their words, published values and further lines; returns the words for their ends."""
     reference, lines, least = others
     named, values = [], common_values([curve for curve, _ in curves], x.column)
     for place, (curve, words) in enumerate(curves):
@@ -136,7 +136,7 @@ def curve_texts(curves: Sequence[Curve], rows: pd.DataFrame, x: str) -> list[str
 
 
 def least_lanes(rows: pd.DataFrame) -> int:
-    """How many lanes a mean needs to be joined to others: three, or as many as the points of a table have at most."""
+    """The fewest lanes of a mean that is joined to others: three, or fewer if no point of the table has three."""
     return min(MIN_LANES, int(rows.groupby(analysis.point_columns(rows), dropna=False, observed=True).size().max()))
 
 
@@ -162,7 +162,7 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with their ends, bounds included, and whether they are no ERMs, fit, learn, and count."""
+    """The rows with the lanes' ends, bounds included, and whether a lane is no ERM, fits, learns and counts."""
     end, is_short = erms.with_bounds(rows)['outcome'], erms.is_short(rows)
     is_fitted = end.ne(erms.UNFITTED)
     return rows.assign(
@@ -183,7 +183,7 @@ def _has_few(rows: pd.DataFrame) -> bool:
 
 
 def _is_thin(rows: pd.DataFrame, point: Any) -> pd.Series:
-    """Lanes of points at which lanes that are no ERMs leave too few others for a mean."""
+    """Which lanes belong to a point that has lanes that are no ERMs, and too few others for a mean."""
     by = rows['is_short'].groupby(point, dropna=False, observed=True)
     return by.transform('any') & (by.transform('size') - by.transform('sum') < MIN_LANES)
 
@@ -194,8 +194,8 @@ def draw_means(
 ) -> list[ends.Words]:  # fmt: skip
     """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end.
 
-    The line has a gap at those `values`, which other curves of the panel have, at which this one has no mean, and at
-    means of fewer than `least` lanes.
+    The line has a gap where the panel's curves have `values` at which this curve has no mean, and at means of fewer
+    than `least` lanes.
     """
     colour = look[0]
     lanes = _judged(curve.lanes).assign(bound=samples_or_bound(curve.lanes))
@@ -216,7 +216,7 @@ def draw_means(
 
 
 def _means(lanes: pd.DataFrame, x: XAxis, values: Iterable[Any]) -> pd.DataFrame:
-    """The means against x, without lanes that are no ERMs and without N at which these leave too few others."""
+    """The means against x, without lanes that are no ERMs, and without the points that `_is_thin` names."""
     lanes = lanes[~lanes['is_short'] & ~_is_thin(lanes, lanes[x.column])]
     if lanes.empty:
         return lanes

@@ -39,8 +39,8 @@ def samples_in_panels(
     """Samples to the threshold against a setting, a panel for each table of rows; all share their axes.
 
     Lanes, means and marks are those of `samples_against`; one legend names the architectures. 'k of n' stands where
-    some lanes never learn, at the top with the initials of the architectures of which none does. There are no
-    exponents, for which the panels are too small.
+    some lanes never learn, at the top with the initials of the architectures that have no lane that learns. There
+    are no exponents, for which the panels are too small.
 
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
@@ -211,6 +211,6 @@ def _legend(figure: Figure, title: str, handles: Sequence[Line2D]) -> None:
 
 
 def _label_below(axes: Sequence[Axes]) -> None:
-    """The x axis has its name once in each column of panels."""
+    """Names the x axis once in each column of panels."""
     for axis in axes[:-_COLUMNS]:
         axis.set_xlabel('')

@@ -52,7 +52,7 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
 def _draw_panel(
     axis: Axes, curves: list[analysis.Curve], look: dict[str, Look], how: tuple[XAxis, int]
 ) -> list[ends.Words]:
-    """The curves of one panel; returns what is to stand beside them."""
+    """Draws the curves of one panel; returns the words for their ends."""
     (x, least), named, values = how, [], common_values(curves, 'threshold')
     for place, curve in enumerate(curves):
         shift = 0.006 * (place - (len(curves) - 1) / 2)

@@ -65,7 +65,7 @@ def training_curves(
 
 
 def _top(losses: pd.Series, threshold: float | None) -> float:
-    """Where the axis ends: above nearly all losses, if the largest are much higher; otherwise nowhere."""
+    """The end of the axis: just above nearly all losses if the largest are much higher, otherwise infinity."""
     finite = losses[np.isfinite(losses)]
     top = _ROOM * max(finite.quantile(_SHOWN), threshold or 0.0) if len(finite) else np.inf
     return float(top) if finite.max() > _ROOM * top else np.inf
@@ -110,7 +110,7 @@ def training_curves_by_setting(
 
 
 def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: Mapping[Any, tuple[Any, str]], by: str) -> None:
-    """The lanes of one model, those of each value in its look."""
+    """Draws the lanes of one model, those of each value in the look of that value."""
     lane = ['seed', *(name for name in ('task_seed', *analysis.setting_columns(rows)) if name in rows.columns)]
     for value in (value for value in look if rows[by].eq(value).any()):
         colour, marker = look[value]

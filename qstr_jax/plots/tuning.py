@@ -15,7 +15,7 @@ from qstr_jax.plots.labels import display, samples_to_threshold, thousands
 from qstr_jax.plots.panels import log_ticks, some_values, some_values_key
 from qstr_jax.plots.style import STYLE, frame, value_looks
 
-# Ticks are values that were tried, at most so many.
+# The most of the tried values that get a tick.
 _MAX_TICKS = 5
 
 
@@ -60,7 +60,7 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
 
 
 def _ticks(axis: Axes, tried: list[Any], is_log: bool) -> None:
-    """Ticks at values that were tried: each one, or each second one and so on."""
+    """Ticks at the tried values: at all of them, at every second one, and so on."""
     shown = slice(None, None, -(-len(tried) // _MAX_TICKS) if is_log else 1)
     axis.set_xticks((tried if is_log else range(len(tried)))[shown], map(names.value_text, tried[shown]))
     axis.xaxis.set_minor_locator(ticker.NullLocator())

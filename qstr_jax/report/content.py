@@ -16,7 +16,7 @@ from qstr_jax.report.section import Picture, Section, counted
 from qstr_jax.storage import files, names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
 
-# What `results` warns of where lanes have curves and no rows yet, as a killed write leaves them.
+# The warning of `results` about lanes that have curves and no rows yet, as a killed write leaves them.
 _NO_ROWS = 'has no rows beside it'
 
 

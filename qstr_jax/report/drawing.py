@@ -49,7 +49,7 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
 def published_samples(
     rows: pd.DataFrame, points: Iterable[tuple[str, int, float]], only_for: Mapping[str, Any]
 ) -> dict[str, dict[int, float]]:
-    """Published samples to the threshold against N, where they are of the same setting as the rows."""
+    """Published samples to the threshold against N, if the rows have the settings of the published ones."""
     is_same = all(rows[name].eq(value).all() for name, value in only_for.items())
     tasks = {'task', 'sparsity', 'token_dim', 'link'}
     if not is_same or tasks.intersection(analysis.curve_columns(rows, 'seq_len')):

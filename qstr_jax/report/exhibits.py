@@ -126,7 +126,7 @@ def _add_losses(section: Section, rows: pd.DataFrame) -> None:
 
 
 def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
-    """Loss against samples of every lane, for some choices of the settings that are not told apart by shade."""
+    """Training curves of all lanes, a figure for each choice of settings that colours do not show, up to a limit."""
     if not {'model', 'samples', 'test_loss'} <= set(curves.columns):
         return
     if (online := kinds.split_kinds(curves).online).empty:

@@ -185,7 +185,7 @@ def _value_text(value: Any) -> str:
 
 
 def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
-    """Cell, curve and command of each lane; what the commands of a cell share is there once."""
+    """Cell, curve and command of each lane; the common start of a cell's commands is stored once."""
     records = rows.to_dict('records')
     plugins = commands.plugins_of(section.runs)
     lines = commands.commands_of(records, section.sweeps, plugins)
@@ -227,7 +227,7 @@ def _thin(samples: np.ndarray, losses: np.ndarray) -> list[list[float]]:
     return [[int(value) for value in samples[kept]], [float(f'{value:.3g}') for value in losses[kept]]]
 
 
-@functools.cache  # Lanes have few numbers of checks.
+@functools.cache  # Many lanes have equally many checks.
 def _kept(count: int) -> np.ndarray:
     """Which of `count` checks are kept."""
     return np.unique(np.geomspace(1, count, _MOST_POINTS).round().astype(int)) - 1

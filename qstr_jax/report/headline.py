@@ -113,7 +113,7 @@ def _need(name: str, rows: pd.DataFrame, x: str) -> list[tuple[str, dict[str, st
         return []
     at = counts[counts == counts.max()].index[-1]
     own = points[points[x] == at].set_index('model')
-    # Whose lanes learn most often comes first, whatever the samples of those that do.
+    # The architecture whose lanes learn most often comes first, however many samples they need.
     own = own.assign(share=own['num_learn'] / own['num_judged'])
     first = own.sort_values(['share', 'mean'], ascending=[False, True]).iloc[0]
     fewest = own['mean'].min()

@@ -15,13 +15,13 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
 
 
 def at_thresholds(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """As `load`, one row per lane and threshold that it recorded; with the rows, where they are read already."""
+    """As `load`, one row per lane and threshold that it recorded; `rows` if they are read already."""
     rows = results.load(workdir, strict) if rows is None else rows
     return resolution.interpolated(crossings.at_thresholds(rows), _curves(workdir, strict, rows))
 
 
 def for_table1(workdir: Any, strict: bool = False) -> pd.DataFrame:
-    """As `load`, at the thresholds that Table 1 takes: tuned lanes only at that for which they were tuned."""
+    """As `load`, at the thresholds that Table 1 takes: tuned lanes only at the one that they were tuned for."""
     rows = results.load(workdir, strict)
     return resolution.interpolated(table1.each_threshold(rows), _curves(workdir, strict, rows))
 

@@ -23,11 +23,11 @@ def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
 
 
 def literal(text: str) -> Any:
-    """The Python value that a text is; a ValueError if it is none."""
+    """The value of a Python literal; ValueError for any other text."""
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):  # as its documentation lists them
-        raise ValueError(f'{text!r}: no value of Python') from None
+        raise ValueError(f'{text!r} is not a Python literal') from None
 
 
 def choice(name: str, value: object, known: Iterable[object]) -> None:

@@ -232,7 +232,7 @@ def _check_builder(builder: Callable[..., Any], leading: tuple[str, ...]) -> Non
 
 
 def _check_decorated(thing: Any, types_of: dict[str, Any]) -> None:
-    """Raises ValueError for annotations of a class that is no dataclass itself: its parent's fields leave them out."""
+    """Raises ValueError for a class that annotates fields and is no dataclass itself, since they would be lost."""
     for kind in thing.__mro__:
         if hasattr(kind, '__dataclass_fields__') and '__dataclass_fields__' not in vars(kind):
             own = inspect.get_annotations(kind)

@@ -191,7 +191,7 @@ def _merge_cell(cell_id: str, sources: Sequence[Any]) -> _Cell:
 
 
 def _check_tables(cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
-    """Raises ResultsError for tables that nobody could read, though each of their parts can be."""
+    """Raises ResultsError if no reader would take the merged tables, though it takes those of each source."""
     try:
         cell_tables.check(rows, 'rows', cell_id)
         cell_tables.check(curves, 'curves', cell_id)
@@ -233,7 +233,7 @@ def _check_programs(cells: Mapping[str, _Cell], runs: Iterable[dict[str, Any]]) 
 
 
 def _is_of_one_code(made_by: Sequence[Sequence[dict[str, Any]]]) -> bool:
-    """Whether some programs, each with its runs, are of the same code as far as they are of the same versions."""
+    """Whether programs, each with its runs, agree where their runs had the same versions."""
     groups: list[set[tuple]] = []  # the codes that make the same
     for runs in made_by:
         codes = set(map(provenance.code, runs))

@@ -21,7 +21,7 @@ from qstr_jax.sweeps.lane_batches import LaneBatch
 
 # Seconds between two attempts to claim a batch that another worker holds.
 POLL_SECONDS = 1.0
-# A worker that waits so long says for whom, if that one has been silent for as long.
+# A worker that waits this long names the process that it waits for, if that process was silent for as long.
 QUIET_SECONDS = 60.0
 
 
@@ -101,7 +101,7 @@ class Claims:
         self._pending = list(batches)
         self._owners: dict[str, int] = {}  # the thread that began a cell, by cell id
         self._stop, self._say = stop, say
-        self._told: set[str] = set()  # batches of which it was said that they are waited for
+        self._told: set[str] = set()  # batches whose holders were named
         self._drained = threading.Event()  # set when no batch is left, to wake the threads that wait for one
         self._mutex = threading.Lock()
 
@@ -128,7 +128,7 @@ class Claims:
             yield None
 
     def _tell(self) -> None:
-        """Says once of each batch that a silent process holds who that is: it may hang."""
+        """Names, once per batch, the silent process that holds it, since it may hang."""
         with self._mutex:
             waits = {batch.name for batch in self._pending} - self._told
             holders = monitor.silent_holders(self._workdir, waits, QUIET_SECONDS)

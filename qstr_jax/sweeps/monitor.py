@@ -117,7 +117,8 @@ def silent_holders(workdir: Any, batches: Collection[str], seconds: float) -> di
     """Who holds each of some lane batches, in words, by the batch's name; not those heard of in the last `seconds`."""
     found = {name: 'a process without a heartbeat' for name in batches}
     beats = records.read_all(workdir / 'progress', 'heartbeat').values()
-    for beat in sorted(beats, key=_silence, reverse=True):  # the freshest last, since others of a batch are of the dead
+    # The newest last, so that it wins: older heartbeats of a batch are left over from workers that died.
+    for beat in sorted(beats, key=_silence, reverse=True):
         if (name := beat.get('batch')) in found:
             does = 'compiling' if beat.get('state') == 'compiling' else 'silent'
             found[name] = f'{beat["host"]} pid {beat["pid"]}, {does} for {progress.duration(_silence(beat))}'

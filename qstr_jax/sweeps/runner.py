@@ -21,7 +21,7 @@ from qstr_jax.sweeps.sweep import Sweep
 
 # A sweep that took less time was complete already, so it does not tell how long another takes.
 TELLING_SECONDS = 10.0
-# What is said of a share where there are more shares than cells.
+# The message of a share without cells, as when there are more shares than cells.
 NO_CELLS = 'share {} of {} has no cells'
 # What runs a sweep and returns the ids of cells that failed.
 Call = Callable[[], list[str]]

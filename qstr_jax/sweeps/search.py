@@ -102,7 +102,7 @@ class Search:
         return self._limit(GROWTH * known if math.isfinite(known) else FIRST_SHARE * budget)
 
     def _limit(self, samples: float) -> int:
-        """A number of samples as `stop_after`; from the budget on it is 0, which stops nothing."""
+        """The limit as `stop_after`: 0, no limit, if it is not below the budget."""
         return 0 if samples >= self.cell.problem.learner.max_samples else math.ceil(samples)
 
     def _climb(self, lane: Any, start: Places, limit: int) -> Found:

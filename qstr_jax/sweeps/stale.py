@@ -120,7 +120,7 @@ def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) ->
 
 
 def _is_ours(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> bool:
-    """Whether the runs of a program are to agree with this one: of the same versions, or of none that is known."""
+    """Whether these runs must agree with this one: one of them had the same versions, or no run was recorded."""
     return not runs or bool(of_these_versions(runs, record))
 
 

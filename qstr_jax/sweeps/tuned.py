@@ -135,7 +135,7 @@ def _none_learns(workdir: Any, group: Sequence[Search]) -> bool:
 def _reported(
     workdir: Any, cells: Sequence[Cell], lanes: Sequence[Any], tune: Tune
 ) -> tuple[Cell, Mapping[str, Any]] | None:
-    """If a point has rows: their cell, with all lanes at the tuned values of these rows, and one of the rows.
+    """The cell of a finished point, with its lanes at the chosen values, and one of its rows; None if it has no rows.
 
     A search that begins elsewhere, as after a shorter N was added, may find other values, but a point has one choice.
     """

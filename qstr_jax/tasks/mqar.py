@@ -18,9 +18,9 @@ from qstr_jax.tasks.task import Prompt, register
 class MQAR(Sequence):
     """Pairs k_1 v_1 k_2 v_2 …, then each key once more among blanks, where the label is its value.
 
-    As in zoology, except that blanks stand between queries; there random tokens do, which can repeat a key with another
-    value behind it. Keys and values of a prompt are distinct. Query k stands 2 g_k tokens behind the pairs; the
-    g_k are distinct, drawn one after the other with P(g) ∝ (g + 1)^(a − 1).
+    As in zoology, except that blanks stand between queries; in zoology random tokens do, which can repeat a key with
+    another value behind it. Keys and values of a prompt are distinct. Query k stands 2 g_k tokens behind the
+    pairs; the g_k are distinct, drawn one after the other with P(g) ∝ (g + 1)^(a − 1).
 
     Attributes:
         num_pairs: K; None is N/4, the most that there can be.

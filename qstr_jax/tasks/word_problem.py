@@ -1,4 +1,4 @@
-"""The word problem of a finite group, which `modular_sum` and `permutations` are: the product of all elements so far.
+"""The word problem of a finite group, the product of all elements so far: what `modular_sum` and `permutations` ask.
 
 Addition modulo m and the composition of permutations are the tasks of Ebrahimi et al., "On the Induction Bias in
 Sequence Models", arXiv:2602.18333, where recurrent networks need far fewer samples than Transformers. We had only its

@@ -14,7 +14,7 @@ import numpy as np
 from qstr_jax import tasks
 from qstr_jax.tasks import Prompt
 
-# The stream of labels within a prompt's key; the tokens' and indices' own are 0 and 1.
+# The number that is folded into a prompt's key for its labels; tokens and indices have 0 and 1.
 _LABELS = 2
 
 

@@ -50,5 +50,5 @@ def token_radius(task: SparseTask) -> float:
 
 @functools.cache
 def _first_draw(task: SparseTask) -> tasks.Draw:
-    """Kept, since each draw outside of jit compiles its loops once more."""
+    """The first draw; it is cached, since each draw outside of jit compiles its loops again."""
     return jax.device_get(tasks.draw(tasks.task_key(0, task), task))

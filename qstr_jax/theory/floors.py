@@ -66,17 +66,6 @@ def proposition21(num_heads: int, sparsity: int, late: bool = False) -> float:
     return (1 + late) * max(0.0, 1 - num_heads / sparsity)
 
 
-def hermite2_floor(num_heads: int, sparsity: int) -> float:
-    """hermite2 with orthonormal u_j and any scores: error at late positions ≥ 1 − 2H/q, or 0 where that is negative.
-
-    Of the variance q of the projections ⟨u_j, x_j⟩, X U explains Σ_j ‖P_U u_j‖² ≤ H, and X^T A at most H more. What
-    remains has a covariance Σ of trace ≥ q − 2H, and the error is ≥ tr Σ/q as in `proposition21`. If all u_j are the
-    same there is no such floor, since one head can see u through its scores.
-    """
-    domain.at_least(1, num_heads=num_heads, sparsity=sparsity)
-    return max(0.0, 1 - 2 * num_heads / sparsity)
-
-
 def seen_through_heads(
     heads_HxE: jax.Array,
     qk_HxExE: jax.Array,

@@ -10,7 +10,6 @@ import numpy as np
 
 from qstr_jax import tasks
 from qstr_jax.models import probes
-from qstr_jax.theory import floors
 from qstr_jax.theory.sparse_task import SparseTask
 
 
@@ -90,30 +89,3 @@ def off_mass(
     mean_HxQ, least_HxQ = _mean_and_least_weights(module, params, prompts, task, task_draw)
     index_H = match_heads(mean_HxQ)
     return {'mean': 1 - _matched(mean_HxQ, index_H)[0], 'max': 1 - _matched(least_HxQ, index_H)[1]}
-
-
-def span_residual(w_VxM: jax.Array, x_BxV: jax.Array) -> jax.Array:
-    """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x."""
-    basis_RxV = floors.span_basis(x_BxV)
-    return jnp.linalg.norm(w_VxM - basis_RxV.T @ (basis_RxV @ w_VxM)) / jnp.linalg.norm(w_VxM)
-
-
-def feedforward_span_residual(params: dict, x_BxNxD: jax.Array) -> jax.Array:
-    """The share of an FFN's token weights that lies outside the span of the training tokens (Theorem 6: none)."""
-    num_samples, seq_len, token_dim = x_BxNxD.shape
-    tree = params['params']
-    if 'tokens' in tree:
-        kernel = tree['tokens']['kernel']
-    else:
-        kernel = tree['hidden_0']['kernel']
-        kernel = kernel.reshape(seq_len, -1, kernel.shape[-1])[:, :token_dim].reshape(-1, kernel.shape[-1])
-    return span_residual(kernel, x_BxNxD.reshape(num_samples, -1))
-
-
-def mixed_norm(matrix_AxB: jax.Array, p: float, r: float) -> jax.Array:
-    """‖A‖_{p,r}: the ℓ_r norm of the ℓ_p norms of the columns.
-
-    Lemma 39: ‖A B‖_{2,r} ≤ ‖A‖_{2,p} ‖B‖_{q,r} for all r ≥ 1 and conjugate p and q, since A b is the sum of the columns
-    of A with weights b, and Hölder's inequality bounds Σ_j ‖A_j‖ |b_j|.
-    """
-    return jnp.linalg.norm(jnp.linalg.norm(matrix_AxB, ord=p, axis=0), ord=r)

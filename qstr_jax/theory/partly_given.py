@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {'nothing': (), 'attention': ('attention',),
 
 
 class PartlyGiven(Altered):
-    """A Transformer of which one part is not trained: no gradient reaches it.
+    """A Transformer with one part that is not trained: no gradient reaches it.
 
     Attributes:
         part: one of `PARTS`.
@@ -54,7 +54,7 @@ def partly_given(
 
 @starts.register('given')
 def given(context: starts.StartContext, number: float | None) -> Any:
-    """The first parameters with W_QK = 0, except that the part which `partly_given` is told is the construction's.
+    """The first parameters with W_QK = 0, in which the given part is that of the construction.
 
     Raises:
         ValueError: another model.

@@ -1,4 +1,4 @@
-"""How wide an RNN must be, and how large in norm: Proposition 8, Lemma 41 and Theorem 9 as functions.
+"""How wide an RNN must be, and how large in norm: Proposition 8 and Theorem 9 as functions.
 
 Constants that the paper does not give are arguments, 1 by default; see `rates`.
 """
@@ -18,17 +18,6 @@ def proposition8_norm(seq_len: int, width: float, constant: float = 1.0) -> floa
     """Proposition 8's other half: L² ‖U‖_op² ≥ constant · N/log(1 + d_h); compare `sensitivity.state_sensitivity`."""
     domain.positive(seq_len=seq_len, width=width)
     return constant * seq_len / math.log1p(width)
-
-
-def log_packing(dim: int, distance: float, constant: float = 1.0) -> float:
-    """Lemma 41: log P(ε) of the unit ball of R^d ≤ min(d log(1 + 2/ε), constant · ε^{−2} log(1 + d ε²)).
-
-    The first bound (by volumes) is exact; the second (Maurey's) has a free constant.
-    """
-    domain.positive(dim=dim, distance=distance)
-    by_volume = dim * math.log1p(2 / distance)
-    by_maurey = constant * math.log1p(dim * distance**2) / distance**2
-    return min(by_volume, by_maurey)
 
 
 def theorem9_memorise(num_samples: float, constant: float = 1.0) -> float:

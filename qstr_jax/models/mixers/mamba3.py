@@ -14,7 +14,7 @@ RATE_FLOOR = 1e-4
 
 @register('mamba3')
 class Mamba3(nn.Module):
-    """S ← e^g (S + (1 − λ) Δ k' v'^T) + λ Δ k v^T, y = S^T q + D v, where k' and v' are of the token before.
+    """S ← e^g (S + (1 − λ) Δ k' v'^T) + λ Δ k v^T, y = S^T q + D v, where k' and v' belong to the token before.
 
     g = −ρ(w^T x) Δ with ρ(u) = 1 + u for u ≥ 0 and 1/(1 − u) below, Δ = softplus(w^T x + b), λ = σ(w^T x). Keys and
     queries are normed, get a bias per head, and turn by the cumulated angle π Δ tanh(W x). The output is gated by SiLU.

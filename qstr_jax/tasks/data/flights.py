@@ -26,7 +26,7 @@ _DIGEST = 'bf39690003654f41'
 
 
 class Table(NamedTuple):
-    """A table that flights name rows of: its file, its key, the split's unit, and columns, the asked one first."""
+    """A table whose rows flights name: its file, its key, the unit of its split, its columns, the asked one first."""
 
     file: str
     key: tuple[str, ...]
