@@ -37,6 +37,7 @@ FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
 }
+TITLES = {'architectures_long': 'Who else retrieves at longer N: 1STR, a million labels in batches of 256'}
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
     'architectures_long/figure.png': '1STR with a million labels in batches of 256, the best at the longest N on top',

@@ -22,6 +22,10 @@ FOLDERS = {
     'figure1a_task_per_lane': ('own_draws',),
     'figure1a_task_per_lane_rnn': ('own_draws_rnn',),
 }
+TITLES = {
+    'figure1a_task_per_lane': 'Figure 1a with own draws: Transformer and FFN, each lane with its own (u, ω)',
+    'figure1a_task_per_lane_rnn': 'Figure 1a with own draws, RNN: each lane with its own (u, ω)',
+}
 FIGURES = {
     'figure1a_task_per_lane/figure.png': 'Samples to test error 0.7 against N, five draws of the task',
     'figure1a_task_per_lane_rnn/figure.png': 'The same for the RNN',

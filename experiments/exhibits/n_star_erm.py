@@ -28,6 +28,12 @@ FOLDERS = {
     'n_star_erm_simple': ('simple',),
     'n_star_erm_rnn': ('rnn',),
 }
+TITLES = {
+    'n_star_erm_long': 'n* of ERMs, four times the steps: point-wise risk, 1STR, N = 16 to 128',
+    'n_star_erm_averaged': 'n* of ERMs, averaged risk: 1STR, N = 8 to 64',
+    'n_star_erm_simple': 'n* of ERMs, simple-1STR: point-wise risk, N = 8 to 128',
+    'n_star_erm_rnn': "n* of ERMs, Theorem 7's RNN: simple-1STR, N = 4 to 32",
+}
 FIGURES = {
     'n_star_erm/figure.png': 'n* against N, point-wise risk, compared with random labels that the ball fits '
     '(dot-dash) and ERMs that err (dashed)',
