@@ -19,12 +19,12 @@ from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, grid, legen
 from qstr_jax.plots.x_axis import XAxis
 
 Panels = Mapping[str, pd.DataFrame]
-_PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 2.2, 1.4, 0.35  # Inches.
+_PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 2.15, 1.4, 0.35  # Inches.
 _COLUMNS = 3  # most panels in a row
 _REFERENCES: tuple[Any, ...] = ('--', ':', '-.')
 # Nearer to a side than this share of the panel, words begin or end there.
 _EDGE = 0.15
-_SMALL: dict[str, Any] = {'fontsize': 6.5, 'color': '0.3'}
+_SMALL: dict[str, Any] = {'fontsize': 7, 'color': '0.3'}
 _LETTERS = 'letters: initials of architectures of which no lane learns'
 
 
