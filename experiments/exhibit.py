@@ -60,6 +60,10 @@ class Exhibit:
         """The docstring's first line."""
         return inspect.getdoc(self.module).partition('\n')[0].removesuffix('.')
 
+    def title_of(self, folder: str) -> str:
+        """What a results directory is: its own title, or that of the exhibit."""
+        return getattr(self.module, 'TITLES', {}).get(folder, self.title)
+
     @property
     def about(self) -> str:
         """The rest of the docstring."""
@@ -301,7 +305,7 @@ def every() -> dict[str, Exhibit]:
 def pages(linked: bool = False) -> dict[str, page.Page]:
     """Each results directory's exhibit: its title and, if linked, the address of its page in the documentation."""
     return {
-        folder: page.Page(one.title.partition(':')[0], f'exhibits/{one.name}.html' if linked else '')
+        folder: page.Page(one.title_of(folder).partition(':')[0], f'exhibits/{one.name}.html' if linked else '')
         for one in every().values()
         for folder in one.folders
     }

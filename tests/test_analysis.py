@@ -193,7 +193,11 @@ def test_table_has_a_line_per_task():
     [
         (17234, '17.2k'),
         (115e3, '115k'),
-        (1e6, '1000k'),
+        (1e6, '1M'),
+        (1_260_400, '1.26M'),
+        (999_600, '1.00M'),
+        (64_000, '64k'),
+        (np.exp(np.log(64_000)), '64k'),
         (640, '640'),
         (999.9, '1.00k'),
         (9996, '10.0k'),
@@ -303,6 +307,8 @@ def test_values_of_settings_are_ordered_as_on_an_axis():
     [
         ('seq_len', 4.0, 'N = 4'),
         ('learning_rate', 1e-3, 'learning rate 0.001'),
+        ('max_steps', 4000, 'most steps 4,000'),
+        ('max_samples', 3_000_000, 'budget of samples 3,000,000'),
         ('task', 'qstr', 'qSTR'),
         ('ffn_widths', '60,1000', 'widths 60,1000'),
         ('convolution_channels', 32, 'convolution channels 32'),
@@ -331,4 +337,4 @@ def test_a_mean_is_that_of_erms_and_says_how_many_lanes_are_none():
 def test_the_table_of_a_tuning_has_the_mean_of_lanes_that_learn_and_how_many_do():
     rows = make_cell(2000, None, None, budget=9000)
     rows = rows.assign(tuned='learning_rate', tuned_grid='1', tuned_samples='2', tuned_seeds='3', learning_rate=1.0)
-    assert tuning.chosen(rows)[['lanes', 'samples']].to_numpy().tolist() == [[3, '2.00k, 1 of 3 learn']]
+    assert tuning.chosen(rows)[['lanes', 'samples']].to_numpy().tolist() == [[3, '2k, 1 of 3 learn']]

@@ -48,6 +48,14 @@ def test_every_part_is_possible_and_its_twin_too(name):
                 base.check_drawn(config, exhibit.cells_of(base.to_sweep(config)))
 
 
+@pytest.mark.parametrize('name', NAMES)
+def test_each_directory_has_a_title_of_its_own(name):
+    folders = one(name).folders
+    heads = {one(name).title_of(folder).partition(':')[0] for folder in folders}
+    assert len(heads) == len(folders)
+    assert set(getattr(one(name).module, 'TITLES', {})) <= set(folders)
+
+
 def test_a_mixer_that_a_part_leaves_out_has_its_size_all_the_same():
     """--config.models may name it, and its rows stand beside those of the others."""
     long, state = architectures.get_config('long_64'), states.get_config('s1024_16')

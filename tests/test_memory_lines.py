@@ -20,7 +20,7 @@ def test_capacity_is_a_geometric_mean_over_lanes_by_length_and_radius():
     ]  # fmt: skip
     others = [fit | {'task': 'qstr'} for fit in fits]
     lines = memory_lines.capacity_lines(pd.DataFrame([*fits, *others]))
-    assert lines['name'].unique().tolist() == ['fits random labels, R = 1', 'fits random labels, R = 2']
+    assert lines['name'].unique().tolist() == [f'fits random labels (2 draws), R = {radius}' for radius in (1, 2)]
     # At N = 8, R = 1 the first lane ends between 40 and 80, the second between 160 and 320.
     expected = np.sqrt(np.sqrt(40 * 80) * np.sqrt(160 * 320))
     assert lines['samples'].tolist() == pytest.approx([expected, 2 * expected, 2 * expected, 4 * expected])

@@ -40,7 +40,7 @@ def test_numbers_are_what_the_rows_say(rows):
     assert (rows('full').mean('sparsity'), at4.lanes(), rows('full').count()) == ('1', '5', 20)
     assert (rows('full').count(is_erm=True), rows('full').count(is_erm=None), rows('full').count(seed=9)) == (4, 16, 0)
     assert at4.median('samples_to_threshold', digits=6) == f'{samples.median():.6g}'
-    assert rows('bound', seq_len=4).mean() == '≥ 1000k (0 of 5 learn)'
+    assert rows('bound', seq_len=4).mean() == '≥ 1M (0 of 5 learn)'
     assert rows('mixed', seq_len=4).mean().endswith('k (4 of 5 learn)')
     assert rows('few', seq_len=4).mean() == '(2 of 5 learn)'
     assert rows('mixed', seq_len=4).largest() == f'{samples[:4].max() / 1000:.1f}k'
@@ -94,7 +94,7 @@ def test_a_table_has_a_line_an_architecture_and_counts_failures_as_failures(rows
     reached = gmean(made[made['seq_len'].eq(6) & made['seed'].ge(2)]['samples_to_threshold'].astype(float))
     assert lines[0] == '| samples | N = 4 | N = 6 | N = 8 | N = 12 |'
     assert f'{reached / 1000:.3g}' in lines[2]
-    assert '(3 of 5 learn) | ≥ 50.0k (0 of 5 learn) | – |' in lines[2]
+    assert '(3 of 5 learn) | ≥ 50k (0 of 5 learn) | – |' in lines[2]
 
 
 def test_the_values_of_a_setting_as_a_range(rows):

@@ -37,7 +37,7 @@ def test_lanes_that_never_learn_are_triangles_and_counted():
     figure = plots.samples_in_panels({'some': lanes(num_censored=2), 'none': lanes(num_censored=5)})
     some, none = figure.axes
     assert {text.get_text() for text in some.texts} == {'3 of 5', ''}
-    assert [text.get_text() for text in none.texts if text.get_gid() == 'none learn'] == ['R: 0 of 5']
+    assert [text.get_text() for text in none.texts if text.get_gid() == 'none learn'] == ['R: 0/5']
     assert 'censored rnn' in gids(some) & gids(none)
     [line] = [line for line in none.get_lines() if line.get_gid() == 'mean rnn']
     assert np.isfinite(line.get_ydata()).sum() == 1

@@ -7,6 +7,8 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
     QUESTION = 'Which …?'                        what it asks
     FOLDERS = {'figure1a': ('one_draw',), …}     the parts of get_config that run into each results directory; without
                                                  it the directory has the file's name, and get_config takes no part
+    TITLES = {'figure1a_task_per_lane': '…'}     the titles of directories that hold something else than the title says;
+                                                 no two directories have one title
     FIGURES = {'figure1a/figure.png': '…'}       the pictures of its section, with what they show; the first stands in
                                                  the gallery, all on the exhibit's page
     NUM_SHOWN = 2                                how many pictures stand in the gallery, if more than the first

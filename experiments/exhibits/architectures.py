@@ -38,6 +38,10 @@ FOLDERS = {
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
     'architectures_causal': ('causal_4', 'causal_8'),
 }
+TITLES = {
+    'architectures_long': 'Who else retrieves at longer N: 1STR, a million labels in batches of 256',
+    'architectures_causal': 'Who else tracks: parity by causal mixers, N = 4 and 8',
+}
 CAUSAL = 'parity by causal mixers'
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',

@@ -4,12 +4,16 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
+import pathlib
+
 import numpy as np
+import pandas as pd
 
 from experiments.exhibits import quickstart
-from qstr_jax import analysis
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
+from qstr_jax.report import drawing, lanes
 
 ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
@@ -22,12 +26,14 @@ FOLDERS = {
     'figure1a_task_per_lane': ('own_draws',),
     'figure1a_task_per_lane_rnn': ('own_draws_rnn',),
 }
+TITLES = {
+    'figure1a_task_per_lane': 'Figure 1a with own draws: Transformer and FFN, each lane with its own (u, ω)',
+    'figure1a_task_per_lane_rnn': 'Figure 1a with own draws, RNN: each lane with its own (u, ω)',
+}
 FIGURES = {
     'figure1a_task_per_lane/figure.png': 'Samples to test error 0.7 against N, five draws of the task',
-    'figure1a_task_per_lane_rnn/figure.png': 'The same for the RNN',
     'figure1a/figure.png': 'The same with one draw of (u, ω) for all lanes, compared with the published numbers',
 }
-NUM_SHOWN = 2  # The gallery has the RNN's as well.
 # Read off the published plot.
 PUBLISHED = {('transformer', 6): 10_500, ('transformer', 12): 17_000, ('rnn', 6): 33_000, ('rnn', 12): 74_000,
              ('ffn', 6): 20_000, ('ffn', 12): 115_000}  # fmt: skip
@@ -56,6 +62,17 @@ def reduced(part='one_draw'):
     config.models = config.models[:1]
     config.seq_lens = (2,)
     return config
+
+
+def draw(workdir, config):
+    """What every sweep gets; the RNN's own draws stand in the figure of the others', where both have rows."""
+    drawing.draw(workdir, config)
+    both = [pathlib.Path(workdir).parent / name for name in tuple(FOLDERS)[1:]]
+    if pathlib.Path(workdir) in both and all((folder / 'rows').exists() for folder in both):
+        rows = pd.concat(map(lanes.load, both), ignore_index=True)
+        reference = drawing.published_samples(rows, config.reference, config.reference_for)
+        figure = plots.samples_against(rows, reference=reference, **drawing.words(config, rows))
+        drawing.save(figure, both[0], 'figure')
 
 
 def text(rows):

@@ -13,6 +13,7 @@ from qstr_jax.cli import base
 ORDER = 40
 QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'
 FOLDERS = {'figure1b': ('transformer', 'ffn', 'rnn'), 'figure1b_draws': ('draws',)}
+TITLES = {'figure1b_draws': 'Figure 1b over many draws of (u, ω): the FFN at N = 25'}
 FIGURES = {
     'figure1b/figure.png': 'Samples to test error 0.02 on simple-1STR against N, compared with the published numbers',
     'figure1b_draws/figure.png': 'The FFN at N = 25 over many draws of (u, ω)',

@@ -16,6 +16,7 @@ from qstr_jax.theory import portraits
 ORDER = 60
 QUESTION = 'Does trained attention look like the construction that proves the theorem?'
 FOLDERS = {'figure2': ('q1', 'all'), 'figure2_seeds': ('seeds', 'seeds_q3')}
+TITLES = {'figure2_seeds': 'Figure 2 with more seeds: ten for q = 1 and 2, five for q = 3, separate W_Q and W_K'}
 FIGURES = {
     'figure2/separate_q1.png': 'Trained attention weights (left) and those of the construction (right), q = 1',
     'figure2/merged_q2.png': 'The same for q = 2, W_Q^T W_K trained as one matrix',

@@ -20,6 +20,7 @@ from qstr_jax.tasks.data import flights
 ORDER = 36
 QUESTION = 'How many prompts does a learnt join by key need as the table grows, and how blurred may keys be?'
 FOLDERS = {'flights': ('transformer', 'ffn'), 'flights_noise': ('noise',)}
+TITLES = {'flights_noise': 'Flights with noise on their keys: the test error at N = 8 after a fixed budget'}
 FIGURES = {
     'flights/figure.png': 'Samples to test error 0.3 against N, joins by key',
     'flights_noise/prompt.png': 'A prompt of a test day: which row each flight asks for (arcs), the rows (blue above '

@@ -19,6 +19,10 @@ Here d_e ≥ N, so that attention can be a look-up table, and there is one start
 it.
 """
 FOLDERS = {'n_star': ('averaged',), 'n_star_pointwise': ('pointwise', 'pointwise_64')}
+TITLES = {
+    'n_star': 'n* of constrained ERM, averaged risk: the least n with test loss 0.05 on 1STR against N',
+    'n_star_pointwise': 'n* of constrained ERM, point-wise risk: the least n with test loss 0.05 on 1STR against N',
+}
 FIGURES = {
     'n_star/figure.png': 'n* against N by the averaged risk',
     'n_star_pointwise/figure.png': 'n* against N by the point-wise risk',

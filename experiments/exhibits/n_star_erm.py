@@ -28,10 +28,19 @@ FOLDERS = {
     'n_star_erm_simple': ('simple',),
     'n_star_erm_rnn': ('rnn',),
 }
+TITLES = {
+    'n_star_erm_long': 'n* of ERMs, four times the steps: point-wise risk, 1STR, N = 16 to 128',
+    'n_star_erm_averaged': 'n* of ERMs, averaged risk: 1STR, N = 8 to 64',
+    'n_star_erm_simple': 'n* of ERMs, simple-1STR: point-wise risk, N = 8 to 128',
+    'n_star_erm_rnn': "n* of ERMs, Theorem 7's RNN: simple-1STR, N = 4 to 32",
+}
 FIGURES = {
-    'n_star_erm/figure.png': 'n* against N, point-wise risk, compared with random labels that the ball fits '
-    '(dot-dash) and ERMs that err (dashed)',
-    'n_star_erm_long/figure.png': 'The same with four times as many steps',
+    'n_star_erm/figure.png': 'n* against N, point-wise risk, d_e = ⌊3 ln N⌋, compared with random labels that the ball '
+    'fits (dot-dash) and ERMs that err (dashed)',
+    'n_star_erm/figure_2.png': 'The same with d_e = 75',
+    'n_star_erm/twisted.png': 'n* compared with the largest n at which a twisted teacher, a network of the ball, is an '
+    'ERM that errs',
+    'n_star_erm_long/figure.png': 'd_e = ⌊3 ln N⌋ with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
     'n_star_erm_simple/figure.png': 'n* against N on simple-1STR, compared with ERMs that err (dashed)',
     'n_star_erm_rnn/figure.png': "n* of Theorem 7's RNN against N on simple-1STR",
@@ -146,14 +155,27 @@ def draw(workdir, config):
         return
     chosen = selection.select(searches)
     lines = _lines(rows, chosen, curves)
-    title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
     # Where balls do not bind, R = 1/2 and 2 would lie on R = 1.
     shown, of_one = chosen, chosen[chosen['radius'].eq(1)]
     if len(of_one):
         shown, config.notes = of_one, (*config.notes, 'R = 1')
     notes = combinations.notes(config.notes, shown)
-    figure = plots.samples_against(shown, lines=lines, title=title, notes=notes)
-    drawing.save(figure, workdir, 'figure')
+    is_twisted = lines['name'].str.startswith('twisted')
+    title = '{task}: n* of constrained ERM, {risk} risk'
+    # A figure for each rule for d_e, since each has its own N.
+    for i, (factor, own) in enumerate(shown.groupby('encoding_factor', dropna=False)):
+        is_own = lines['encoding_factor'].eq(factor) | (lines['encoding_factor'].isna() & pd.isna(factor))
+        beside = lines[~is_twisted & is_own]
+        rule = 'd_e = {encoding_dim}' if pd.isna(factor) else f'd_e = ⌊{factor:g} ln N⌋'
+        figure = plots.samples_against(
+            own, lines=beside, title=combinations.title(f'{title}, {rule}', own), notes=notes
+        )
+        drawing.save(figure, workdir, f'figure_{i + 1}' if i else 'figure')
+    if lines.loc[is_twisted, 'samples'].notna().any():
+        title = combinations.title(f'{title}, beside twisted teachers', shown)
+        drawing.save(
+            plots.samples_against(shown, lines=lines[is_twisted], title=title, notes=notes), workdir, 'twisted'
+        )
     drawing.write(analysis.samples_table(chosen), workdir, 'table')
     drawing.write(growth.growth(chosen), workdir, 'growth', digits=3)
     drawing.write(lines, workdir, 'lines', digits=3)

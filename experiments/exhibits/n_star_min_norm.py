@@ -21,6 +21,14 @@ FOLDERS = {
     'n_star_min_norm_ffn_qstr': ('ffn_qstr',),
     'n_star_min_norm_ffn_d1': ('ffn_d1',),
 }
+TITLES = {
+    'n_star_min_norm_rnn_wide': 'n* of least norm, RNN of 1,024 units: 1STR, d = 1',
+    'n_star_min_norm_rnn': 'n* of least norm, RNN of 128 units: 1STR, d = 1',
+    'n_star_min_norm_ffn': 'n* of least norm, FFN of 64 units, simple-1STR: d = 2',
+    'n_star_min_norm_ffn_wide': 'n* of least norm, FFN of 1,024 units: 1STR, d = 2',
+    'n_star_min_norm_ffn_qstr': 'n* of least norm, FFN of 64 units, 1STR: d = 2',
+    'n_star_min_norm_ffn_d1': 'n* of least norm, FFN of 64 units at d = 1: 1STR',
+}
 FIGURES = {
     'n_star_min_norm_rnn_wide/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn_wide/figure.png': 'n* of FFNs of least norm against N, 1STR, d = 2',

@@ -10,6 +10,10 @@ ORDER = 180
 IS_SUPPORTING = True
 QUESTION = 'How large must a fixed training set be for AdamW, architecture by architecture?'
 FOLDERS = {'n_star_models_simple': ('simple',), 'n_star_models_qstr': ('qstr',)}
+TITLES = {
+    'n_star_models_simple': 'n* of all architectures, simple-1STR: AdamW on n prompts to test loss 0.05, d = 2',
+    'n_star_models_qstr': 'n* of all architectures, 1STR: AdamW on n prompts to test loss 0.05, d = 2',
+}
 FIGURES = {
     'n_star_models_simple/figure.png': 'n* of Transformer, FFN and RNN against N on simple-1STR, d = 2',
     'n_star_models_qstr/figure.png': 'The same on 1STR',

@@ -14,6 +14,10 @@ FOLDERS = {
     f'n_star_models_erm_{task}': tuple(f'{task}_{model}' for model in ('transformer', 'ffn', 'rnn'))
     for task in ('simple', 'qstr')
 }
+TITLES = {
+    'n_star_models_erm_simple': 'n* of all architectures, simple-1STR: the best of two starts and two rates, d = 2',
+    'n_star_models_erm_qstr': 'n* of all architectures, 1STR: the best of two starts and two rates, d = 2',
+}
 FIGURES = {
     'n_star_models_erm_simple/figure.png': 'n* against N on simple-1STR, d = 2, the best of two starts',
     'n_star_models_erm_qstr/figure.png': 'The same on 1STR',

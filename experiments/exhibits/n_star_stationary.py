@@ -16,6 +16,10 @@ A lower bound allows any faster growth, so only a slower one could have refuted 
 theorem holds as well, are in `n_star_min_norm`.
 """
 FOLDERS = {'n_star_stationary': ('simple',), 'n_star_stationary_qstr': ('qstr',)}
+TITLES = {
+    'n_star_stationary': 'n* of FFNs trained towards stationary points, simple-1STR: to test loss 0.2, d = 2',
+    'n_star_stationary_qstr': 'n* of FFNs trained towards stationary points, 1STR: to test loss 0.2, d = 2',
+}
 FIGURES = {
     'n_star_stationary/figure.png': 'n* of FFNs trained towards stationary points against N, simple-1STR, d = 2',
     'n_star_stationary_qstr/figure.png': 'The same on 1STR',

@@ -39,6 +39,9 @@ FOLDERS = {
     'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model]),
     'one_label_published': tuple(f'published_{model}_{n}' for model in PUBLISHED for n in PUBLISHED[model]),
 }
+TITLES = {
+    'one_label_published': "One label a prompt, the paper's widths: samples to test MSE 0.7 on 1STR, N = 4 to 64",
+}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
     'one_label/tuning_learning_rate.png': 'Prompts against the learning rate, from which the best is chosen',
@@ -58,14 +61,14 @@ def get_config(part='transformer_4'):
     batches = (4, 16, 64, 256) if part.startswith('published_') else (1, 4, 16, 64, 256)
     config.tune.update(batch_size=BATCHES.get(part, batches), num_seeds=5)
     config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
-    size = "the widths of the paper's code"
+    size, head = "the widths of the paper's code", "{task}, the paper's widths"
     if not part.startswith('published_'):
-        size, width = 'about 20,000 parameters each', WIDTHS[model][int(number)]
+        size, head, width = 'about 20,000 parameters each', '{task}', WIDTHS[model][int(number)]
         setting, value = {
             'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
         }[model]  # fmt: skip
         config[model][setting] = value
-    config.title = '{task}, one label a prompt, best batch size and rate: prompts to test MSE {threshold}'
+    config.title = f'{head}, one label a prompt, best batch size and rate: prompts to test MSE {{threshold}}'
     config.notes = (
         f'{size}; tested on 1STR',
         '1,000 test prompts, a test every {check_every} steps',

@@ -13,6 +13,11 @@ ORDER = 130
 IS_SUPPORTING = True
 QUESTION = 'How much do the samples depend on learning rate, weight decay and width?'
 FOLDERS = {'sensitivity_transformer': ('transformer',), 'sensitivity_ffn': ('ffn',), 'sensitivity_rnn': ('rnn',)}
+TITLES = {
+    'sensitivity_transformer': 'Sensitivity of the Transformer: samples over learning rate × weight decay × width',
+    'sensitivity_ffn': 'Sensitivity of the FFN: samples over learning rate × weight decay × width',
+    'sensitivity_rnn': 'Sensitivity of the RNN: samples over learning rate × weight decay × width',
+}
 FIGURES = {
     'sensitivity_transformer/heatmap_transformer.png': 'Samples over learning rate, weight decay, width: Transformer',
     'sensitivity_ffn/heatmap_ffn.png': 'The same for the FFN',

@@ -12,6 +12,7 @@ from qstr_jax.cli import base
 ORDER = 200
 QUESTION = 'Do FFNs on n < N d prompts stay above their floor?'
 FOLDERS = {'theorem6': ('transformer', 'ffn'), 'theorem6_started': ('started',)}
+TITLES = {'theorem6_started': 'Theorem 6 from the oracle on: FFNs that start there and go on by L-BFGS, run by run'}
 FIGURES = {
     'theorem6_started/floor.png': 'Test loss of FFNs that start at the oracle, each at the λ that validation chooses, '
     'and the floor 1 − n/(Nd)'

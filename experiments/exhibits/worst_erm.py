@@ -87,6 +87,8 @@ def draw(workdir, config):
     # Lines of all N: one of two would have no exponent.
     num_lengths = lanes.groupby(['radius', 'max_steps'])['seq_len'].transform('nunique')
     drawn = lanes[num_lengths == num_lengths.max()]
+    names = 'ERMs that err, ' + drawn['max_steps'].map('{:,} steps'.format)
+    drawn = drawn.assign(model=names, max_steps=drawn['max_steps'].max())
     figure = plots.samples_against(drawn, lines=lines, **drawing.words(config, drawn))
     figure.axes[0].set_ylabel('largest $n$ found\nwith an ERM that errs\n(a lower bound)')
     drawing.save(figure, workdir, 'figure')

@@ -9,7 +9,7 @@ import pandas as pd
 
 from qstr_jax import columns
 from qstr_jax.analysis.curves import curve_columns
-from qstr_jax.analysis.names import display, setting_text, value_text
+from qstr_jax.analysis.names import display, is_number, setting_text, value_text
 
 Point = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ def model_settings(rows: pd.DataFrame) -> list[str]:
 
 def suffix(point: Point) -> str:
     """A part of a file's name that tells a combination apart, such as '_q2_learning_rate0.001'; '' for an empty one."""
-    texts = {name: _text(value) for name, value in point.items()}
+    texts = {name: _text(value).replace(',', '') if is_number(value) else value for name, value in point.items()}
     parts = [f'{_short(name)}{text}' for name, text in texts.items()]
     return re.sub(r'[^\w.+-]', '_', ''.join(f'_{part}' for part in parts))
 

@@ -56,8 +56,10 @@ def headings(names: Iterable[str]) -> dict[str, str]:
 
 
 def value_text(value: Any) -> str:
-    """The value of a setting as text: numbers without trailing zeros, names as readers know them."""
-    return f'{value:g}' if is_number(value) and abs(value) < 1e6 else display(value)
+    """The value of a setting as text: '0.001', '16,000', names as readers know them."""
+    if not is_number(value):
+        return display(value)
+    return f'{value:,g}' if abs(value) < 1e6 else f'{value:,.0f}'
 
 
 def is_number(value: Any) -> bool:
@@ -69,8 +71,7 @@ def setting_text(column: str, value: Any) -> str:
     """A setting and its value: 'N = 4', 'learning rate 0.001', 'qSTR'."""
     if column in _SELF_EXPLAINING:
         return display(value)
-    text = f'{value:,g}' if is_number(value) and 10_000 <= value < 1e6 else value_text(value)
-    return f'{heading(column)}{" = " if columns.get(column).symbol else " "}{text}'
+    return f'{heading(column)}{" = " if columns.get(column).symbol else " "}{value_text(value)}'
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:

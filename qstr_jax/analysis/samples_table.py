@@ -17,7 +17,7 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     """Mean samples with intervals and exponents, as texts: a line per curve, a column per value of `x`.
 
     An entry is the geometric mean of the lanes that learn with its 95% interval, unless all agree, and how many learn
-    where some do not; '≥ 1000k' where lanes were outraced or none learns, '≤ 900' where samples of lanes are upper
+    where some do not; '≥ 1M' where lanes were outraced or none learns, '≤ 900' where samples of lanes are upper
     bounds, and '–' where there are no lanes. 'unfitted' are searches that ended without fitting their training set,
     which say nothing of n*; '~' marks a mean of one to three checks. The last column is the exponent, or why there is
     none. Settings in which curves differ get columns of their own.
@@ -49,16 +49,20 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
 
 
 def short_number(value: float) -> str:
-    """Samples to three digits, in thousands: 17234 -> '17.2k', 640 -> '640', NaN -> '–'.
+    """Samples to three digits: 17234 -> '17.2k', 1260400 -> '1.26M', 640 -> '640', NaN -> '–'.
+
+    A number that is exact in these digits, as a budget often is, has no zeros at its end: 64000 -> '64k'.
 
     Args:
         value: a number of samples.
     """
     if np.isnan(value):
         return '–'
-    value = float(f'{value:.3g}')
-    decimals = max(0, 5 - int(np.log10(max(value, 1))))
-    return f'{value:g}' if value < 1000 else f'{value / 1000:.{decimals}f}k'
+    rounded = float(f'{value:.3g}')
+    unit, letter = (1e6, 'M') if rounded >= 1e6 else (1e3, 'k') if rounded >= 1e3 else (1, '')
+    if not letter or np.isclose(value, rounded, rtol=1e-9, atol=0):
+        return f'{rounded / unit:g}{letter}'
+    return f'{rounded / unit:#.3g}'.removesuffix('.') + letter
 
 
 def _lanes(rows: pd.DataFrame) -> np.ndarray:
@@ -80,7 +84,7 @@ def _line(
 
 
 def mean_text(cell: Mapping[str, Any]) -> str:
-    """'17.2k', '≥ 1000k', '≤ 900', '~ 1.28k': the mean of a point and what it is."""
+    """'17.2k', '≥ 1M', '≤ 900', '~ 1.28k': the mean of a point and what it is."""
     marks = {'≥ ': cell['lower_bound'], '≤ ': cell['upper_bound'], '~ ': cell['is_coarse']}
     return ''.join(mark for mark, holds in marks.items() if holds) + short_number(cell['mean'])
 
@@ -94,7 +98,7 @@ def learn_text(cell: Mapping[str, Any]) -> str:
 
 
 def _cell_text(cell: Mapping[str, Any]) -> str:
-    """'17.2k (16.1k–18.0k)', '28.5k (22.7k–35.8k), 3 of 5 learn', '≥ 1000k, 0 of 5 learn', '–'."""
+    """'17.2k (16.1k–18.0k)', '28.5k (22.7k–35.8k), 3 of 5 learn', '≥ 1M, 0 of 5 learn', '–'."""
     text = mean_text(cell)
     has_interval = not np.isnan([cell['low'], cell['high']]).any()
     if has_interval and cell['min'] < cell['max']:  # Lanes that agree, as on a search's grid, show no spread.

@@ -126,6 +126,8 @@ def _draw_points(axis: Axes, rows: pd.DataFrame, look: Look, panel: Panel, zorde
     line: dict[str, Any] = {'color': colour, 'linestyle': joined, 'linewidth': 0.7, 'elinewidth': 0.8}
     face = 'white' if joined == 'none' else colour
     marks: dict[str, Any] = {'marker': marker, 'markersize': 3.5, 'markerfacecolor': face, 'zorder': zorder}
+    if len(rows) == 1:  # a ring, which shows what is under it
+        marks |= {'markersize': 7, 'markerfacecolor': 'none', 'zorder': 5}
     error = rows['error'].to_numpy(float)
     bars = error if (error > 0).any() else None
     axis.errorbar(rows['x'], y, yerr=bars, label=display(name), gid=f'points {name}', **line, **marks)

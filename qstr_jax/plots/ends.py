@@ -58,15 +58,15 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
             axis.add_line(Line2D([x, 1.01], [y, height], transform=axis.transAxes, clip_on=False, gid='leader', **look))
 
 
-def is_early(axis: Axes, words: Words, others: Sequence[Words]) -> bool:
+def is_early(axis: Axes, words: Words, others: Sequence[Words], num_marked: int = 0) -> bool:
     """Whether a point is far from a panel's side, or a tick stands between: a line from it would look like data.
 
-    Where three lines or more end together in the right half, their names stand beside the panel: there is no room
-    at the points.
+    In the right half names stand beside the panel where three lines or more end together, or three marks or more have
+    words: there is no room at the points.
     """
     to_shares = axis.transScale + axis.transLimits
     x, *all_x = (to_shares.transform((one.x, one.y))[0] for one in (words, *others))
-    if x > _HALF and sum(abs(other - x) < _SAME for other in all_x) >= _CROWD:
+    if x > _HALF and max(num_marked, sum(abs(other - x) < _SAME for other in all_x)) >= _CROWD:
         return False
     ticks = [to_shares.transform((tick, words.y))[0] for tick in axis.get_xticks()]
     return x < _FIRST_END or any(x + _SAME < tick < 1 for tick in ticks)
@@ -162,7 +162,7 @@ def _write(axis: Axes, words: Words, at: tuple[float, float], ha: str, shift: fl
     return [
         axis.text(
             *at, words.text, transform=beside, ha=ha, va='center', ma='left', linespacing=1.1,
-            fontsize=matplotlib.rcParams['figure.labelsize'] + 0.5, **look,
+            fontsize=matplotlib.rcParams['figure.labelsize'], **look,
         )
         for look in looks
     ]  # fmt: skip

@@ -129,7 +129,7 @@ def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
     square.set(hatch='////' if reached and cell['lower_bound'] else None, gid=f'cell {column} {row}')
     axis.add_patch(square)
     colour = 'white' if is_dark else 'black'
-    axis.text(column, row, _cell_text(cell), ha='center', va='center', fontsize=6, color=colour)
+    axis.text(column, row, _cell_text(cell), ha='center', va='center', fontsize=7, color=colour)
 
 
 def _cell_text(cell: pd.Series) -> str:

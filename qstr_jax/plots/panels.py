@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from qstr_jax import analysis
 from qstr_jax.analysis import no_retrieval
-from qstr_jax.analysis.names import value_text
+from qstr_jax.analysis.names import is_number, value_text
 from qstr_jax.plots.x_axis import XAxis
 
 _MOST_CURVES = 6
@@ -31,13 +31,20 @@ def common_values(curves: Sequence[analysis.Curve], x: str) -> list[Any]:
 
 
 def some_values(values: Sequence[Any]) -> list[Any]:
-    """At most six values, the first and the last among them: more could not be told apart."""
-    places = np.linspace(0, len(values) - 1, min(len(values), _MOST_VALUES)).round().astype(int)
-    return [values[place] for place in places]
+    """At most six values, the first and the last among them: more could not be told apart.
+
+    Those of a logarithmic axis are spread over it.
+    """
+    if len(values) <= _MOST_VALUES:
+        return list(values)
+    is_log = all(is_number(value) and value > 0 for value in values)
+    at = np.log(np.asarray(values, float)) if is_log else np.arange(len(values))
+    nearest = (np.abs(at - place).argmin() for place in np.linspace(at[0], at[-1], _MOST_VALUES))
+    return [values[place] for place in dict.fromkeys(nearest)]
 
 
 def some_values_key(setting: str, values: Sequence[Any]) -> list[str]:
-    """'drawn: N = 4, 6, 12, 16, 64, 256 of 10 values'; empty if all are drawn."""
+    """'drawn: N = 4, 8, 16, 64, 128, 256 of 10 values'; empty if all are drawn."""
     first, *others = some_values(values)
     texts = [analysis.setting_text(setting, first), *map(value_text, others)]
     return [f'drawn: {", ".join(texts)} of {len(values)} values'] if len(texts) < len(values) else []

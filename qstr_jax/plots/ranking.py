@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 from qstr_jax.analysis.exponents import MIN_LANES
 from qstr_jax.analysis.measured import samples_or_bound
+from qstr_jax.analysis.names import value_text
 from qstr_jax.analysis.summary import LEARNED
 from qstr_jax.plots.labels import aim, display, thousands
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, legend_line, looks
 
-_PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
+_PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.17  # Inches.
 # The share of an architecture's height that its values take; a line of small type needs a tenth of an inch.
 _SPREAD = 0.8
 _MARKERS = 'osDPX'
@@ -115,10 +116,10 @@ def _mark_missing(axis: Axes, values: pd.Series, order: list[str]) -> None:
     for place, model in enumerate(order):
         missing = sorted(every - set(values.get(model, ())))
         if missing:
-            which = '' if len(missing) == len(every) else f' at {", ".join(map(str, missing))}'
+            which = '' if len(missing) == len(every) else f' at {", ".join(map(value_text, missing))}'
             axis.annotate(
                 f'not run{which}', (0.98, place + (0.35 if which else 0)), xycoords=('axes fraction', 'data'),
-                ha='right', va='center', fontsize=6, color='0.4',
+                ha='right', va='center', fontsize=7, color='0.4',
             )  # fmt: skip
 
 
@@ -170,5 +171,5 @@ def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, height: dict[str,
     for line in means[means['num_learn'] < means['num_judged']].to_dict('records'):
         axis.annotate(
             f'{line["num_learn"]}/{line["num_judged"]}', (1.0, height[line['model']]), (2, 0),
-            xycoords=('axes fraction', 'data'), textcoords='offset points', va='center', fontsize=6, color=colour,
+            xycoords=('axes fraction', 'data'), textcoords='offset points', va='center', fontsize=7, color=colour,
         )  # fmt: skip

@@ -290,7 +290,10 @@ def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *
     """Limits, ticks, slopes to compare with, and the words at means and ends, of panels with one y axis."""
     counts = [[one for one in own if one.gid in _COUNTS] for own in named]
     names = [[one for one in own if one.gid not in _COUNTS] for own in named]
-    early = [[one for one in own if ends.is_early(axis, one, own)] for axis, own in zip(axes, names, strict=True)]
+    early = [
+        [one for one in own if ends.is_early(axis, one, own, len(marked))]
+        for axis, own, marked in zip(axes, names, counts, strict=True)
+    ]
     low, high = axes[0].get_ylim()
     room, above = high / low, 0.2 * any(counts) + 0.12 * any(early)
     axes[0].set_ylim(low / room ** (0.15 * slopes), max(high * room**above, 8 * low))
@@ -312,7 +315,7 @@ def _draw_slopes(axis: Axes) -> None:
         end = min(right, left * (high / low) ** (1 / slope))
         line = [(left, low), (end, low * (end / left) ** slope)]
         text = axis.text(0, 0, f'slope {slope}', transform=axis.transAxes, ha='center', va='center', color='0.6')
-        text.set(fontsize=6, zorder=0.6)
+        text.set(fontsize=7, zorder=0.6)
         ends.along(axis, line, text)  # Before the line is drawn, since texts keep clear of lines.
         axis.plot(*zip(*line, strict=True), color='0.75', linewidth=0.7, zorder=0.6, gid=f'slope {slope}')
     axis.set(xlim=(left, right), ylim=(low, high))

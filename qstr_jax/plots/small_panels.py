@@ -24,7 +24,7 @@ _COLUMNS = 3  # most panels in a row
 _REFERENCES: tuple[Any, ...] = ('--', ':', '-.')
 # Nearer to a side than this share of the panel, words begin or end there.
 _EDGE = 0.15
-_SMALL: dict[str, Any] = {'fontsize': 6.5, 'color': '0.3'}
+_SMALL: dict[str, Any] = {'fontsize': 7, 'color': '0.3'}
 _LETTERS = 'letters: initials of architectures of which no lane learns'
 
 
@@ -98,12 +98,12 @@ def _draw_samples(
 
 
 def _write_none(axis: Axes, rows: pd.DataFrame, across: XAxis) -> None:
-    """'RF: 0 of 5' at the top, over the values at which no lane of these architectures learns."""
+    """'RF: 0/5' at the top, over the values at which no lane of these architectures learns."""
     cells = analysis.summarize(rows, ['model', across.column])
     for (value, count), own in cells[_none_learns(cells)].groupby([across.column, 'num_judged']):
         at = (axis.transScale + axis.transLimits).transform((across.place([value])[0], 1.0))[0]
         side = 'left' if at < _EDGE else 'right' if at > 1 - _EDGE else 'center'
-        text = f'{_initials(analysis.model_order(own))}: 0 of {count}'
+        text = f'{_initials(analysis.model_order(own))}: 0/{count}'
         at = {'left': 0.02, 'right': 1.0}.get(side, at)
         axis.text(at, 1.0, text, transform=axis.transAxes, va='top', ha=side, gid='none learn', **_SMALL)
 

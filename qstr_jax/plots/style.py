@@ -25,7 +25,7 @@ from qstr_jax.plots.labels import display, notes_text, wrap
 from qstr_jax.storage import files
 
 STYLE: dict[Any, Any] = {
-    'font.size': 8, 'axes.titlesize': 8, 'axes.labelsize': 8, 'figure.titlesize': 9, 'figure.labelsize': 6,
+    'font.size': 8, 'axes.titlesize': 8, 'axes.labelsize': 8, 'figure.titlesize': 9, 'figure.labelsize': 7,
     'xtick.labelsize': 7, 'ytick.labelsize': 7, 'legend.fontsize': 7, 'legend.title_fontsize': 8,
     'axes.spines.top': False, 'axes.spines.right': False, 'axes.linewidth': 0.6, 'xtick.major.width': 0.6,
     'ytick.major.width': 0.6, 'axes.grid': True, 'axes.axisbelow': True, 'grid.color': '0.92', 'grid.linewidth': 0.5,
@@ -38,7 +38,8 @@ STYLE: dict[Any, Any] = {
 logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
-LETTER = 0.052  # Inches, of small type.
+PAGE = 6.5  # Inches: panels in a row are narrower where they would not fit a page.
+LETTER = 0.056  # Inches, of small type.
 # Colour, marker and line style.
 Look = tuple[Any, str, Any]
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
@@ -124,10 +125,12 @@ def frame(
 ) -> tuple[Figure, list[Axes]]:
     """A row of panels with a title above and notes below; one panel is as wide as a column of print."""
     lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
-    width = max(WIDTH, panel_width * (num_panels > 1) * num_panels) + num_panels * LETTER * max(lengths, default=0)
-    text = wrap(notes_text(notes, key), int(22 * width))
+    width = max(WIDTH, min(panel_width * num_panels, PAGE) * (num_panels > 1)) + num_panels * LETTER * max(
+        lengths, default=0
+    )
+    text = wrap(notes_text(notes, key), int(19 * width))
     lines = wrap(display(title), int(15.5 * width))
-    height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)
+    height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.13 * len(text)
     figure = Figure(figsize=(width, height), layout='constrained')
     FigureCanvasAgg(figure)
     if lines:

@@ -50,7 +50,7 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
             axis.set_xscale('log' if is_log else 'linear')
             _ticks(axis, analysis.ordered(mine[setting]) if is_log else tried, is_log)
             axis.set_xlabel(columns.label(setting))
-            words: dict[str, Any] = {'ncols': 4, 'columnspacing': 1.0, 'handlelength': 0.8}
+            words: dict[str, Any] = {'ncols': 3, 'columnspacing': 1.0, 'handlelength': 0.8}
             axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), title=display(model), **words)
         axes[0].set_yscale('log')
         low, high = axes[0].get_ylim()

@@ -66,7 +66,7 @@ class XAxis:
             start = 0.0 if near_zero and places[0] >= 0 else places[0] - 0.06 * span
             axis.set_xlim(start, places[-1] + 0.08 * span)
             shown = with_room(places, places[-1] - start)
-        labels = [f'{value:g}' if is_number(value) else str(value) for value in self.values]
+        labels = [f'{value:,g}' if is_number(value) else str(value) for value in self.values]
         axis.xaxis.set_major_locator(ticker.FixedLocator([float(places[i]) for i in shown]))
         axis.xaxis.set_major_formatter(ticker.FixedFormatter([labels[i] for i in shown]))
         axis.xaxis.set_minor_locator(ticker.NullLocator())

@@ -17,12 +17,15 @@ _COLUMNS = ['name', 'seq_len', *_RULE, 'samples']
 def capacity_lines(rows: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     """The capacity for random labels at each N, a line per radius: the geometric mean over lanes."""
     fits = rows[rows['task'].eq(capacity.RandomLabels.name) & rows['outcome'].eq('fitted')]
+    groups = fits.groupby(['radius', 'seq_len', *_RULE], dropna=False)
+    counts = groups['seed'].nunique()
+    draws = ' to '.join(dict.fromkeys(map(str, (counts.min(), counts.max()))))
     found = []
-    for (radius, n, *rule), lanes in fits.groupby(['radius', 'seq_len', *_RULE], dropna=False):
+    for (radius, n, *rule), lanes in groups:
         values = [
             capacity.capacity(lane['num_samples'], lane['train_risk'], level).value for _, lane in lanes.groupby('seed')
         ]
-        name = f'fits random labels, {analysis.setting_text("radius", radius)}'
+        name = f'fits random labels ({draws} draws), {analysis.setting_text("radius", radius)}'
         found.append((name, n, *rule, float(np.exp(np.mean(np.log(values))))))
     return pd.DataFrame(found, columns=_COLUMNS)
 
