@@ -216,6 +216,8 @@ def write_rows(
         raise ValueError(f"settings={settings!r:.80}: give a mapping, such as {{'width': 32}}")
     if running := [one for one in judges if one.outcome == 'running']:
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')
+    if settings:
+        checks.name_part('model', model)  # whose name begins the columns of its settings
     own = {f'{model}_{name}': columns.plain(_setting(name, value)) for name, value in (settings or {}).items()}
     for name, value in own.items():
         columns.declare(name, 'model', type(value).__name__)

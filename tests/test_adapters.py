@@ -11,7 +11,7 @@ import optax
 import pytest
 from flax import nnx
 
-from qstr_jax import models, sweeps
+from qstr_jax import models, sweeps, tasks
 from tests import small
 
 LIBRARIES = ('equinox', 'nnx', 'torch')
@@ -213,6 +213,63 @@ def test_a_module_with_dropout_runs_without_it(library):
     chex.assert_trees_all_equal(params['params'], same['params'])
     other = module.init(jax.random.key(2), z_NxE)
     assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (params, other)), strict=True))
+
+
+class NnxCall(nnx.Module):
+    """Layers that its call may switch to training; its settings have names that Flax's bridge knows as well."""
+
+    def __init__(self, dim: int, kind: str, name: str = '', skip_rng: int = 0, *, rngs: nnx.Rngs):
+        self.kind, self.rngs = kind, rngs
+        self.noise = jax.random.normal(rngs.params(), (dim,))  # drawn once, which is no noise
+        self.attention = nnx.MultiHeadAttention(1, dim, 4, dropout_rate=0.5, decode=False, rngs=rngs)
+        self.dropout, self.norm = nnx.Dropout(0.5, rngs=rngs), nnx.BatchNorm(dim, rngs=rngs)
+        self.cell, self.seen = nnx.RNN(nnx.LSTMCell(dim, dim, rngs=rngs), rngs=rngs), nnx.Variable(jnp.zeros(()))
+
+    def __call__(self, z_NxE):
+        return {
+            'evaluated': lambda: self.norm(self.attention(self.dropout(self.cell(z_NxE + self.noise[None])))),
+            'dropout': lambda: self.dropout(z_NxE, deterministic=False),
+            'attention': lambda: self.attention(z_NxE, deterministic=False),
+            'noise': lambda: z_NxE + jax.random.normal(self.rngs.noise(), z_NxE.shape),
+            'norm': lambda: self.norm(z_NxE, use_running_average=False),
+            'count': self.counted,
+        }[self.kind]()[:, 0]
+
+    def counted(self):
+        self.seen[...] += 1
+        return jnp.ones((SEQ_LEN, 1))
+
+
+RANDOM, STATE = 'asks for random numbers when it predicts; .*', 'keeps a state beside its parameters; .*'
+LINES = {'dropout': RANDOM, 'attention': RANDOM, 'noise': RANDOM, 'norm': STATE, 'count': STATE}
+
+
+@pytest.mark.parametrize('kind', ['evaluated', *LINES])
+def test_an_nnx_module_that_trains_in_its_call_is_refused(kind):
+    """It would take one dropout mask, or the statistics of one prompt, for all."""
+    task = tasks.build('qstr', seq_len=SEQ_LEN, token_dim=3)
+    module = models.from_nnx(NnxCall, task.embedding_dim, kind, name='mine', skip_rng=2)
+    if kind == 'evaluated':
+        return models.check_output('mine', module, task)
+    with pytest.raises(ValueError, match=f"^models='mine': {LINES[kind]}$"):
+        models.check_output('mine', module, task)
+
+
+@pytest.mark.parametrize('library', LIBRARIES)
+def test_what_is_wrong_with_its_arguments_is_a_line(library):
+    needs(library)
+    adapter = getattr(models, f'from_{library}')
+    if library == 'nnx':
+        kind, made = NnxRecurrent, NnxRecurrent(DIM, 8, rngs=nnx.Rngs(0))
+    else:
+        kind = (equinox_modules() if library == 'equinox' else torch_modules())['recurrent']
+        made = kind(DIM, 8, **({'key': jax.random.key(0)} if library == 'equinox' else {}))
+    with pytest.raises(ValueError, match=f'^models.from_{library}: give the class and its arguments, not a module$'):
+        adapter(made)
+    with pytest.raises(ValueError, match=rf'^models.from_{library}: widths=\[4, 4\]: give a tuple$'):
+        adapter(kind, DIM, widths=[4, 4])
+    with pytest.raises(ValueError, match=rf'^models.from_{library}: argument 1=\[4\]: give a tuple$'):
+        adapter(kind, [4])
 
 
 def test_its_settings_are_those_of_the_builder(tmp_path, own_entries):

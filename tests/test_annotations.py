@@ -1,6 +1,6 @@
 """Values of annotated settings: what is accepted, what it becomes, and what the error says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import pytest
@@ -21,6 +21,8 @@ Names = tuple[str, ...]
         (['init', 'zero'], Names, ('init', 'zero')),
         (2, tuple[int, ...], (2,)),
         ((1, 2.5), tuple[float, ...], (1.0, 2.5)),
+        ([1, 2], Sequence[int], (1, 2)),
+        ((1, 2), list[int] | None, (1, 2)),
         ('auto', int | Names, ('auto',)),
         ((1, 'a'), tuple, (1, 'a')),
         (len, Callable[[Any], int], len),
@@ -42,6 +44,7 @@ def test_a_value_gets_its_type(value, annotation, expected):
         ('init', tuple[int, ...], "x='init': must be integers with commas between them"),
         ((1, 'a'), tuple[float, ...], r"x=\(1, 'a'\): must be numbers with commas between them"),
         (3, Names, 'x=3: must be names with commas between them'),
+        ('init', list[int], "x='init': must be integers with commas between them"),
         ('adm', Literal['adam', 'sgd'], "x='adm': unknown, one of adam, sgd"),
         ((1.0, float('inf')), tuple[float, ...], 'x=inf'),
     ],

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 
 from qstr_jax import models, tasks
 from qstr_jax.learners import held_out
@@ -32,6 +33,26 @@ def test_a_pattern_is_repeated_to_the_depth():
     params = jax.eval_shape(module.init, jax.random.key(0), jnp.ones((TASK.seq_len, TASK.embedding_dim)))
     assert {'mixer_0', 'mixer_0_back', 'mixer_1', 'mixer_4'} < set(params['params'])
     assert 'mixer_1_back' not in params['params']
+
+
+class Silent(nn.Module):
+    """A mixer that does not say what it carries."""
+
+    @nn.compact
+    def __call__(self, x_NxW):
+        return jnp.cumsum(x_NxW, axis=0)
+
+
+class Named(Silent):
+    """One with a field of that name."""
+
+    state_size: int = 16
+
+
+@pytest.mark.parametrize('kind', [Silent, Named])
+def test_a_mixer_need_not_say_its_state_size(kind):
+    module = backbone.Backbone(blocks=((mixers.gru.GRU, ()), (kind, ())), width=6)
+    assert np.isnan(module.state_size(TASK.seq_len))
 
 
 def test_a_mixer_is_an_architecture_of_its_name():

@@ -8,18 +8,21 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from flax import linen as nn
 from scipy import stats
 
 import qstr_jax
-from qstr_jax import sweeps
+from qstr_jax import models, sweeps
 from qstr_jax.cli import board as cli_board
 from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
 from qstr_jax.comparison import card as cards
+from qstr_jax.models import probes
 from qstr_jax.settings import registry
 from qstr_jax.storage import files, results
 from qstr_jax.storage.files import ResultsError
-from tests import helpers
+from qstr_jax.sweeps import outputs
+from tests import helpers, small
 
 TINY = suite.Suite(
     'tiny-1', (suite.Task('qstr', 'looks up a token', 0.9),), (3, 4), num_seeds=2, max_samples=1920, test_samples=64
@@ -32,6 +35,39 @@ def test_suites_never_change():
     said = {name: files.digest(json.loads(json.dumps(dataclasses.asdict(one)))) for name, one in suite.SUITES.items()}
     assert said == {'quick': 'cb61c4ce', 'long': 'fdf1266c'}
     assert suite.RATES == (1e-3, 3e-3, 1e-2)
+
+
+class Sized(nn.Module):
+    """A module that may say how much it carries; a field of that name, as of many SSMs, says nothing."""
+
+    state_size: int = 16
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        return nn.Dense(1)(z_NxE)[:, 0]
+
+
+class Counted(Sized):
+    def state_size(self, seq_len):
+        return 3 * seq_len
+
+
+class Miscounted(Sized):
+    def state_size(self):
+        return 3
+
+
+@pytest.mark.parametrize(('kind', 'numbers'), [(Sized, np.nan), (Counted, 12), (Miscounted, None)])
+def test_the_state_size_is_what_a_method_says(kind, numbers, own_entries):
+    models.register('sized')(lambda task: kind())
+    cell = small.cell('sized', seq_lens=4, probes='state_size')
+    probe = {'state_size': probes.get('state_size')}
+    if numbers is None:
+        with pytest.raises(ValueError, match=r"^models='sized', probes='state_size': TypeError: .*size\(\) takes 1"):
+            outputs.check([cell], probe)
+    else:
+        assert outputs.check([cell], probe)[cell.id]['state_size'].columns == ('state_size',)
+        np.testing.assert_equal(float(suite.state_size(None, None, cell.problem)['state_size']), numbers)
 
 
 def lanes(entry, logs, budget=64_000, task='qstr'):
@@ -570,6 +606,8 @@ def test_a_submission_says_which_points_it_lacks(tmp_path, monkeypatch, capsys):
     with helpers.flag_values(workdir=[str(tmp_path / 'mine')]):
         compare.run(types.SimpleNamespace(**{**dict.fromkeys(compare.OWN), **given}))
     assert 'board/torch_net: has no rows of qstr, N = 16; qstr, N = 32; noisy_keys, N = 8;' in capsys.readouterr().out
+    readme = (tmp_path / 'board/torch_net/README.md').read_text()
+    assert 'Trained by a program of its own on the suite quick-1.' in readme
 
 
 @pytest.mark.usefixtures('tiny')

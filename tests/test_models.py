@@ -145,6 +145,16 @@ def test_a_builder_of_something_else_is_refused(builder, words):
         models.build('nothing', TASK)
 
 
+@pytest.mark.usefixtures('own_entries')
+def test_a_list_of_layers_is_refused_in_one_line():
+    models.register('listed')(lambda task: nn.Sequential([nn.Dense(8), nn.Dense(1)]))
+    with pytest.raises(
+        ValueError, match=r"^models='listed': the attribute layers .*; write a tuple, \(…\) in"
+    ) as error:
+        models.build('listed', TASK)
+    assert '\n' not in str(error.value)
+
+
 class Odd(nn.Module):
     """Needs more than parameters."""
 

@@ -196,6 +196,8 @@ def test_what_is_wrong_is_one_line(tmp_path):
             outside.write_rows(tmp_path, 'net', judges)
     with pytest.raises(ValueError, match='give a mapping'):
         outside.write_rows(tmp_path, 'net', [over(0)], settings=[('width', 3)])
+    with pytest.raises(ValueError, match=r"^model 'My-Net': a name is made of a-z"):
+        outside.write_rows(tmp_path, 'My-Net', [over(0)], settings={'width': 3})
     other = qstr_jax.judge('modular_sum', 3, 0, test_samples=5, max_samples=100)
     other.check(np.zeros((*other.labels.shape, 2), np.float32), 100)
     assert 'accuracy' in other.measured[0]
@@ -254,9 +256,12 @@ def test_several_may_write_at_once(tmp_path):
 
 
 @helpers.needs_torch
-def test_the_example_in_pytorch(tmp_path):
+@pytest.mark.parametrize(
+    'task', ['task={"name": "qstr", "token_dim": 5}', 'task="modular_sum", threshold_on="error_rate", threshold=0.1']
+)
+def test_the_example_in_pytorch(tmp_path, task):
     """In a process of its own, since PyTorch takes memory that a worker would keep."""
-    sizes = 'task={"name": "qstr", "token_dim": 5}, seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100'
+    sizes = f'{task}, seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100'
     code = f'import pytorch_model; pytorch_model.main({str(tmp_path)!r}, {sizes})'
     environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS}
     subprocess.run([sys.executable, '-c', code], cwd=helpers.ROOT / 'examples', env=environment, check=True)

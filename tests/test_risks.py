@@ -90,3 +90,12 @@ class Zero(nn.Module):
 def test_risk_of_zero_is_the_mean_square_of_the_labels(drawn, prompts):
     expected = np.mean(np.asarray(prompts.y_N, np.float64) ** 2)
     assert risks.averaged(Zero(), {}, prompts, TASK, drawn) == pytest.approx(expected, rel=1e-5)
+
+
+def test_logits_of_few_digits_are_judged_in_float32():
+    task = tasks.build('modular_sum', seq_len=4)
+    logits_NxC = jax.random.normal(jax.random.key(0), (4, task.num_outputs), jnp.bfloat16)
+    y_N = jnp.array([0, 1, 1, 0])
+    found_N = risks.errors(logits_NxC, y_N, task)
+    assert found_N.dtype == jnp.float32
+    np.testing.assert_array_equal(found_N, risks.errors(logits_NxC.astype(jnp.float32), y_N, task))

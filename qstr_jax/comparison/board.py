@@ -32,7 +32,7 @@ _README = """# {entry}
 
 {about}
 
-Measured by `python -m qstr_jax compare` on the suite {suite}. Check it, best in a container, with
+{measured} on the suite {suite}. Check it, best in a container, with
 
     python -m qstr_jax board check board/{folder}
 """
@@ -77,7 +77,11 @@ def submit(
         files.write_bytes(folder / f'{name}.py', source_code)
     files.write_table(folder / 'rows.parquet', rows)
     files.write_json(folder / 'entry.json', entry)
-    says = {'entry': model, 'folder': folder.name, 'suite': points.version, 'about': about}
+    is_outside = rows['learner'].eq(LEARNER).all()
+    measured = 'Trained by a program of its own' if is_outside else 'Measured by `python -m qstr_jax compare`'
+    says = {
+        'entry': model, 'folder': folder.name, 'suite': points.version, 'about': about, 'measured': measured,
+    }  # fmt: skip
     files.write_text(folder / 'README.md', _README.format(**says))
     try:
         read(folder)

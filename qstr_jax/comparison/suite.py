@@ -26,8 +26,8 @@ CHOSEN = {'tuned': 'learning_rate', 'tuned_seeds': str(tune.FIRST_SEED)}
 @probes.register
 def state_size(params: Any, task_draw: Any, problem: Any) -> dict[str, jax.Array]:
     """Numbers that a model carries from token to token, by its module's `state_size(N)`; NaN where it has none."""
-    count = getattr(problem.module, 'state_size', lambda seq_len: jnp.nan)
-    return {'state_size': jnp.float32(count(problem.task.seq_len))}
+    count = getattr(type(problem.module), 'state_size', None)  # of the class, since a field may have that name
+    return {'state_size': jnp.float32(count(problem.module, problem.task.seq_len) if callable(count) else jnp.nan)}
 
 
 @dataclasses.dataclass(frozen=True)

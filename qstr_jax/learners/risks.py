@@ -13,6 +13,8 @@ from qstr_jax import models, tasks
 def errors(prediction: jax.Array, y: jax.Array, task: tasks.Task) -> jax.Array:
     """The error at each position: (y − ŷ)², or −log softmax(ŷ)_y."""
     if task.loss == 'cross_entropy':
+        if prediction.dtype.itemsize < 4:  # bfloat16 would round the loss to two digits
+            prediction = prediction.astype(jnp.float32)
         return optax.softmax_cross_entropy_with_integer_labels(prediction, y)
     return (y - prediction) ** 2
 

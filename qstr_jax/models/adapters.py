@@ -2,12 +2,15 @@
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from unittest import mock
 
+import flax.core
+import flax.errors
 import jax
 from flax import linen as nn
+from jax.interpreters import partial_eval
 
 
 class _Adapted(nn.Module):
@@ -60,7 +63,7 @@ class TorchModule(_Adapted):
             return jax_view(torch.func.functional_call(module, torch_view(params), (torch_view(z_NxE),)))
 
 
-def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
+def from_nnx(module_class: Callable[..., Any], /, *args: Any, **settings: Any) -> nn.Module:
     """An NNX module as a Linen module; `module_class(*args, **settings, rngs=rngs)` makes it.
 
     Only what is an `nnx.Param` is drawn for each lane and trained. All else, such as random features or running means,
@@ -75,13 +78,62 @@ def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> n
         module_class: of a module that maps one encoded prompt z (N, D_e) to predictions (N,).
         *args: its arguments: numbers, names or tuples.
         **settings: its arguments by name.
+
+    Raises:
+        ValueError: a module in place of its class, or an argument that cannot be hashed.
     """
-    from flax.nnx import bridge  # takes 0.3 seconds, and only this needs it
+    from flax import nnx  # takes 0.3 seconds, and only this needs it
 
-    return bridge.to_linen(_nnx_module, module_class, *args, **settings)
+    kept: Mapping[str, Any] = flax.core.FrozenDict(settings)
+    _check('from_nnx', nnx.Module, module_class, args, kept)
+    return nnx.bridge.ToLinen(_nnx_module, args=(module_class, *args), kwargs=kept)
 
 
-def _nnx_module(module_class: Callable[..., Any], *args: Any, rngs: Any, **settings: Any) -> Any:
+def check_call(module: nn.Module, z_NxE: Any) -> None:
+    """Raises Flax's errors if an NNX module draws random numbers, or changes a state, when it predicts.
+
+    Linen does so by itself. NNX would take the same numbers for all prompts, and forget the state.
+    """
+    if getattr(module, 'nnx_class', None) is not _nnx_module:
+        return
+    from flax import nnx
+
+    adapted: Any = module
+    changed: list[Any] = []
+
+    def predict(key: jax.Array, z_NxE: jax.Array) -> Any:
+        made = _nnx_module(*adapted.args, **adapted.kwargs, rngs=nnx.Rngs(0))
+        others = nnx.state(made, nnx.Not(nnx.RngState))
+        before = {path: leaf.get_value() for path, leaf in nnx.to_flat_state(others)}
+        keys = nnx.state(made, nnx.RngKey)
+        nnx.update(made, jax.tree.map(lambda old: jax.random.split(key, old.shape), keys))
+        prediction = made(z_NxE)
+        after = nnx.to_flat_state(nnx.state(made, nnx.Not(nnx.RngState)))
+        changed.extend(path for path, leaf in after if path in before and leaf.get_value() is not before[path])
+        return prediction
+
+    traced = jax.make_jaxpr(predict)(jax.eval_shape(jax.random.key, 0), z_NxE)
+    if changed:
+        raise flax.errors.ModifyScopeVariableError('state', changed[0][-1], '/'.join(map(str, changed[0][:-1])))
+    _, (needs_key, _) = partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars))
+    if needs_key:
+        raise flax.errors.InvalidRngError('an NNX module needs random numbers in its call')
+
+
+def _check(adapter: str, base: type, module_class: Any, args: tuple, settings: Mapping[str, Any]) -> None:
+    """Raises ValueError for a module in place of its class, and for arguments that programs cannot be known by."""
+    if isinstance(module_class, base) or not callable(module_class):
+        raise ValueError(f'models.{adapter}: give the class and its arguments, not a module')
+    for name, value in (*((f'argument {i}', value) for i, value in enumerate(args, start=1)), *settings.items()):
+        try:
+            hash(value)
+        except TypeError:
+            shown = ' '.join(repr(value).split())
+            what = 'a tuple' if isinstance(value, list) else 'numbers, names or tuples of these'
+            raise ValueError(f'models.{adapter}: {name}={shown:.80}: give {what}') from None
+
+
+def _nnx_module(module_class: Callable[..., Any], /, *args: Any, rngs: Any, **settings: Any) -> Any:
     """The NNX module in evaluation mode; streams besides that of parameters, as of dropout, start from its key."""
     from flax import nnx
 
@@ -92,7 +144,7 @@ def _nnx_module(module_class: Callable[..., Any], *args: Any, rngs: Any, **setti
     return module
 
 
-def from_equinox(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
+def from_equinox(module_class: Callable[..., Any], /, *args: Any, **settings: Any) -> nn.Module:
     """An Equinox module as a Linen module; `module_class(*args, **settings, key=key)` makes it.
 
     The module is in inference mode: it trains without dropout.
@@ -107,13 +159,14 @@ def from_equinox(module_class: Callable[..., Any], *args: Any, **settings: Any) 
         **settings: its arguments by name.
 
     Raises:
-        ValueError: Equinox is not installed.
+        ValueError: Equinox is not installed, a module in place of its class, or an argument that cannot be hashed.
     """
-    _library('equinox', 'make install EXTRA=adapters')
+    equinox = _library('equinox', 'make install EXTRA=adapters')
+    _check('from_equinox', equinox.Module, module_class, args, settings)
     return EquinoxModule(module_class, args, tuple(sorted(settings.items())))
 
 
-def from_torch(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
+def from_torch(module_class: Callable[..., Any], /, *args: Any, **settings: Any) -> nn.Module:
     """A PyTorch module as a Linen module, by torchax; `module_class(*args, **settings)` makes it.
 
     The module is in evaluation mode: it trains without dropout, and its buffers stay as they are made.
@@ -128,9 +181,11 @@ def from_torch(module_class: Callable[..., Any], *args: Any, **settings: Any) ->
         **settings: its arguments by name.
 
     Raises:
-        ValueError: torch or torchax is not installed.
+        ValueError: torch or torchax is not installed, a module in place of its class, or an argument that cannot be
+            hashed.
     """
-    _torch()
+    torch, _ = _torch()
+    _check('from_torch', torch.nn.Module, module_class, args, settings)
     return TorchModule(module_class, args, tuple(sorted(settings.items())))
 
 

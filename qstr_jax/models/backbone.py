@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import jax
@@ -98,13 +99,16 @@ class Backbone(nn.Module):
         return lambda x: initializers.dense(features, self.initializer, x.shape[-1], name)(x)
 
     @nn.nowrap
-    def state_size(self, seq_len: int) -> int:
-        """Numbers that all blocks carry from one token to the next, in all directions."""
-        total = 0
-        for spec in self.blocks:
-            mixer: Any = spec[0](**dict(spec[1]), parent=None)
+    def state_size(self, seq_len: int) -> float:
+        """Numbers that all blocks carry from one token to the next, in all directions; NaN if a mixer does not say."""
+        total: float = 0
+        for kind, settings in self.blocks:
+            count = getattr(kind, 'state_size', None)  # of the class, since a field may have that name
+            if not callable(count):
+                return math.nan
             convolution = max(self.short_conv - 1, 0) * self.width
-            total += self.directions(spec) * (mixer.state_size(self.width, seq_len) + convolution)
+            own = count(kind(**dict(settings), parent=None), self.width, seq_len)
+            total += self.directions((kind, settings)) * (own + convolution)
         return total
 
     @nn.nowrap

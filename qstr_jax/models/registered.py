@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from qstr_jax import failures, fingerprints
+from qstr_jax.models import adapters
 from qstr_jax.settings import function_names, registry
 from qstr_jax.tasks import streams
 
@@ -82,9 +83,11 @@ def _check_hashable(name: str, module: nn.Module) -> None:
         try:
             hash(value)
         except TypeError:
+            shown = ' '.join(repr(value).split())
+            is_list = isinstance(value, list)
+            hint = 'write a tuple, (…) in place of […]' if is_list else 'attributes must be numbers, names or tuples'
             raise ValueError(
-                f'models={name!r}: the attribute {field.name} of its module, {value!r:.80}, cannot be hashed; '
-                'attributes must be numbers, names or tuples of these'
+                f'models={name!r}: the attribute {field.name} of its module, {shown:.80}, cannot be hashed; {hint}'
             ) from None
 
 
@@ -131,6 +134,7 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         traced, made = jax.make_jaxpr(_of_params(module), return_shape=True)(key, z_NxE)
         is_ours = function_names.is_ours(getattr(module, 'module_class', type(module)))
         again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)
+        adapters.check_call(module, z_NxE)
     except flax.errors.InvalidRngError as error:
         raise ValueError(
             f'models={name!r}: asks for random numbers when it predicts{failures.place(error)}; '

@@ -2,7 +2,7 @@
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from qstr_jax.settings import checks
@@ -52,9 +52,9 @@ def _is_literal(annotation: Any) -> bool:
 
 
 def _plain(annotation: Any) -> Any:
-    """`tuple` of `tuple[int, ...]`, and so on."""
-    origin = typing.get_origin(annotation)
-    return Callable if origin is Callable else origin or annotation
+    """`tuple` of `tuple[int, ...]`, and also of lists and sequences, and so on."""
+    kind = typing.get_origin(annotation) or annotation
+    return tuple if kind in (list, Sequence) else kind
 
 
 def _entry_type(annotation: Any) -> Any:

@@ -42,7 +42,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
         taken = dict.fromkeys(columns.RESERVED, 'a column of all rows')
         taken |= dict.fromkeys((name for name, _ in cell.columns), 'a setting of the cell')
         taken |= dict.fromkeys(cell.lanes[0]._fields, 'a setting of the lanes')
-        made = found[cell.id] = {name: made_by(name, probe, problem) for name, probe in probe_functions.items()}
+        made = found[cell.id] = {name: made_by(name, probe, cell) for name, probe in probe_functions.items()}
         for name, one in made.items():
             for column in one.columns:
                 if column in taken:
@@ -85,14 +85,15 @@ def _check_test_length(name: str, problem: Any) -> None:
         )
 
 
-def made_by(name: str, probe: Callable, problem: Any) -> Made:
+def made_by(name: str, probe: Callable, cell: Cell) -> Made:
     """What a probe adds to the rows of a cell; traced, nothing is computed."""
+    problem: Any = cell.problem
     task_draw = jax.eval_shape(problem.task.draw, streams.abstract_key())
     params = abstract_params(problem.module, problem.task)
     try:
         traced, made = jax.make_jaxpr(lambda *given: probe(*given, problem), return_shape=True)(params, task_draw)
     except (Exception, SystemExit) as error:  # a user's function may raise anything
-        raise ValueError(f'probes={name!r}: {failures.reason(error)}') from error
+        raise ValueError(f'models={cell.model!r}, probes={name!r}: {failures.reason(error)}') from error
     if not isinstance(made, dict) or any(getattr(value, 'shape', None) != () for value in made.values()):
         found = {key: getattr(value, 'shape', None) for key, value in made.items()} if isinstance(made, dict) else made
         raise ValueError(f'probes={name!r}: must return a dict of scalars, not {found!r}')
