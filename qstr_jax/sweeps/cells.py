@@ -12,7 +12,7 @@ from typing import Any
 from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import registry
+from qstr_jax.settings import function_names, registry
 from qstr_jax.sweeps import point, presets
 from qstr_jax.sweeps.sweep import Sweep, in_prompts
 from qstr_jax.tasks import encoders, links
@@ -101,7 +101,7 @@ def _check_same(known_cell: Cell, other_cell: Cell) -> None:
     for label, one, two in pairs:
         for name in [field.name for field in dataclasses.fields(one)] if one != two else ():
             if getattr(one, name, None) != getattr(two, name, None):
-                shown = columns.plain(getattr(one, name, None))
+                shown = function_names.plain(getattr(one, name, None))
                 raise ValueError(
                     f'{label}.{name}: two different values are called {shown!r}, which would be one cell; '
                     'give each function a name of its own'

@@ -5,10 +5,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qstr_jax import columns, tasks
+from qstr_jax import tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
-from qstr_jax.settings import checks, registry
+from qstr_jax.settings import checks, function_names, registry
 from qstr_jax.sweeps import presets
 from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
@@ -192,7 +192,7 @@ class Sweep:
         """The sweep as a dict that JSON can hold; functions by their names."""
         plain = {name: getattr(self, name) for name in FIELDS}
         given = {
-            f'{scope}.{name}': [list(one) if isinstance(one, tuple) else columns.plain(one) for one in values]
+            f'{scope}.{name}': [list(one) if isinstance(one, tuple) else function_names.plain(one) for one in values]
             for scope, name, values in self.given
         }
         # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
