@@ -7,6 +7,7 @@ A setting of the task, or of one model, is --config.task.token_dim=5, --config.r
 them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
 """
 
+import functools
 import logging
 import os
 import runpy
@@ -25,6 +26,12 @@ CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep,
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, work and time; run nothing.')
 
 
+@functools.cache
+def _names_in(path: str) -> dict[str, Any]:
+    """What a config's file defines; the file is run once a command."""
+    return runpy.run_path(path, run_name='config_config')  # as config_flags names it
+
+
 def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """A function of the file that --config names, such as its `draw`; the default where it has none.
 
@@ -32,7 +39,7 @@ def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """
     path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
     path = path.removesuffix('.py') + '.py'
-    own = runpy.run_path(path, run_name='config_config').get(name, default)  # as config_flags names it
+    own = _names_in(path).get(name, default)
     if not callable(own):
         raise ValueError(f'{name}={own!r}: must be a function, in {path}')
 
