@@ -189,8 +189,10 @@ def driver(workdir, engine=None, num_workers=WORKERS):
     batches = [Batch(cell, 0, f'{cell}-batch0of{SEEDS}', tuple(range(SEEDS)), 1.0) for cell in cells]
     with tempfile.TemporaryDirectory() as folder:
         written = (inbox.Inbox if TABLES.value else Unwritten)(results.open_workdir(folder))
-        ends = Progress('lane', False), threading.Event()
-        one = drivers.Driver(engine or Threads(), Planned(batches), lambda _: written, num_workers, 10.0, *ends)
+        one = drivers.Driver(
+            engine or Threads(), Planned(batches), lambda _: written, num_workers=num_workers, poll_seconds=10.0,
+            progress=Progress('lane', False), stop=threading.Event(),
+        )  # fmt: skip
         one.run()
         assert one.failed == []
         assert len(list((pathlib.Path(folder) / 'rows').iterdir())) == len(batches) * TABLES.value
