@@ -138,6 +138,12 @@ def test_bad_values_are_named_in_one_line(name, value, word):
         ({'ffn': {'learning_rate': 0.1}}, 'ffn has no such setting; it is of the learner, give learning_rate'),
         ({'task': {'width': 8}}, 'task has no such setting; it is of rnn, give rnn.width'),
         ({'ffn': {'width': 8}}, 'did you mean ffn.widths?'),
+        (
+            {'task': 'mqar', 'link': 'hermite2'},
+            "link='hermite2': task mqar has no such setting; tasks that have it: qstr,",
+        ),
+        ({'task': {'name': 'modular_sum', 'token_dim': 4}}, 'task.token_dim=4: task modular_sum has no such setting'),
+        ({'online': {'radius': 2.0}}, 'learner online has no such setting; learners that have it: '),
     ],
 )
 def test_what_is_given_to_another_thing_is_told_where_it_belongs(given, line):
