@@ -64,7 +64,7 @@ def make(workdir):
     cells = sweeps.cells_of(sweep)
     settings = {**SMALL, 'models': 'ffn', 'seq_lens': 2, 'token_dim': 3, 'batch_size': 10, 'max_samples': 2000}
     with tempfile.TemporaryDirectory() as folder:
-        rows = sweeps.run(sweeps.Sweep(**settings), folder, sweeps.Options(progress=False))
+        rows = sweeps.run(sweeps.Sweep(**settings).without_unused(), folder, sweeps.Options(progress=False))
         curves = results.load_curves(folder)
         record = provenance.load(folder)[0]
     settings_of_cells = [name for name in curves if columns.get(name).role in ('task', 'model', 'learner')]

@@ -65,16 +65,16 @@ def prepared(
 
     Cells may be made on the device, so `start` is called before them.
     """
-    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
-    _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
+    config = CONFIG.value
     _of_config('draw', draw)  # an error if it is no function
+    sweep = base.to_sweep(config, config_flags.get_override_values(flags.FLAGS['config']))
+    _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
     runtime.check()
     if not DRY_RUN.value:
         runtime.workdir()  # an error if there is none
         start()
     cells = sweeps.cells_of(sweep)
     base.check_drawn(config, cells)
-    base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep, cells)
     if DRY_RUN.value:
         mine, workdir = runner.share(sweep, cells, *share), runtime.workdir() if runtime.WORKDIR.value else None
         print(listing.describe(sweep, mine, workdir) if mine else runner.NO_CELLS.format(*share))

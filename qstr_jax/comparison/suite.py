@@ -83,7 +83,7 @@ class Suite:
             models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
             num_seeds=1, learning_rate=float(row['learning_rate']), lanes_per_batch=int(row['lanes_per_batch']),
             **self.judged_by(one), **settings,
-        )  # fmt: skip
+        ).without_unused()  # fmt: skip
 
     def judged_by(self, task: Task) -> dict[str, Any]:
         """How a lane of a task is judged: settings of `Online` that differ from its defaults, and of `judge`."""

@@ -279,11 +279,13 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
 
 def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
     """Raises ValueError for a setting that has an effect in no cell."""
+    here = sweep.scopes
     for scope, name, values in sweep.given:
         kind = scope if scope in registry.SCOPES else registry.entries()[scope].kind
-        is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)
-        if is_here and kind in registry.SCOPES and (kind, name) not in used:
-            value = values if len(values) > 1 else values[0]
+        value = values if len(values) > 1 else values[0]
+        if scope not in here:
+            raise ValueError(f'{scope}.{name}={value!r}: would be ignored, since the sweep has no {kind} {scope!r}')
+        if kind in registry.SCOPES and (kind, name) not in used:
             by = f'task {sweep.task}' if scope == 'task' else f'every {scope}' if scope in registry.SCOPES else scope
             raise ValueError(
                 f'{name}={value!r}: would be ignored by {by} with these settings; leave it out, or set it to None'
