@@ -8,9 +8,6 @@ declares those that nobody registered.
 import dataclasses
 import re
 from collections.abc import Iterable
-from typing import Any
-
-from qstr_jax.settings import function_names
 
 ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
 # How a lane can end. 'reached': the test loss fell below the threshold. 'censored': the budget ran out first.
@@ -205,12 +202,3 @@ def with_role(names: Iterable[str], *roles: str) -> list[str]:
 def settings(names: Iterable[str]) -> list[str]:
     """The columns among `names` that are settings of task, model, learner or lane, without the seeds."""
     return [name for name in with_role(names, *ROLES[:4]) if name not in ('seed', 'task_seed')]
-
-
-def plain(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: the name of what has one, and tuples of numbers as '120,1000'."""
-    if isinstance(value, tuple):
-        return ','.join(map(str, value))
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    return str(getattr(value, 'name', None) or function_names.name_of(value))

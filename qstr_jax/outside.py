@@ -13,7 +13,7 @@ import pandas as pd
 from qstr_jax import columns, failures, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.crossings import is_below
-from qstr_jax.settings import checks
+from qstr_jax.settings import checks, function_names
 from qstr_jax.storage import files, names, results
 from qstr_jax.sweeps import claims, point
 from qstr_jax.tasks import streams, unused
@@ -218,7 +218,7 @@ def write_rows(
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')
     if settings:
         checks.name_part('model', model)  # whose name begins the columns of its settings
-    own = {f'{model}_{name}': columns.plain(_setting(name, value)) for name, value in (settings or {}).items()}
+    own = {f'{model}_{name}': function_names.plain(_setting(name, value)) for name, value in (settings or {}).items()}
     for name, value in own.items():
         columns.declare(name, 'model', type(value).__name__)
     judged = [_row(one, model, own) for one in judges]
@@ -329,7 +329,7 @@ def _row(one: Judge, model: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a lane, with the id of its cell."""
     task = one.task
     asked = point.task_columns(task, task, unused.names(task))
-    shared = {name: columns.plain(value) for name, value in asked.items()}
+    shared = {name: function_names.plain(value) for name, value in asked.items()}
     sparsity = f'-q{task.sparsity}' if 'sparsity' in shared else ''
     said = files.digest(sorted({**shared, **one.settings, **own, 'learner': LEARNER}.items()))
     samples, _ = one.history[-1]

@@ -89,7 +89,7 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     if death is not None:
         deaths.arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, 'num_devices': num_devices, **options})
-    command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
+    command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings).without_unused(), workdir, options))
 
 
 def _binary(name, arguments, folder, outputs, settings):

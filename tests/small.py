@@ -30,7 +30,7 @@ def lane(seed, task_seed=None, learning_rate=1e-3, weight_decay=0.01, stop_after
 
 def settings(**changes):
     """`sweeps.Sweep` of a small sweep."""
-    return sweeps.Sweep(**{**SMALL, **changes})
+    return sweeps.Sweep(**{**SMALL, **changes}).without_unused()
 
 
 def cell(model='transformer', **changes):

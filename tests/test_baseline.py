@@ -36,7 +36,7 @@ def pair(request):
     sweep = sweeps.Sweep(
         models=model, seq_lens=SIZES['seq_len'], sparsity=2, test_samples=50,
         transformer={'num_heads': 2}, rnn={'width': 24}, ffn={'widths': (40, 30)},
-    )  # fmt: skip
+    ).without_unused()  # fmt: skip
     cell = sweeps.cells_of(sweep)[0].problem
     lane = small.lane(3, 3, 1e-3, 0.01)
     data, state = jax.jit(online.init_lane, static_argnames='problem')(lane, cell)

@@ -217,12 +217,12 @@ def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):
 def test_what_was_typed_must_have_an_effect_but_a_config_may_have_settings_of_what_is_left_out(parse, typed, line):
     # Its own are of the RNN, which some of these leave out.
     _, values = parse(f'--config={CONFIGS / "quickstart.py"}', *(f'--config.{text}' for text in typed))
-    overrides, sweep = config_flags.get_override_values(values['config']), base.to_sweep(values.config)
+    sweep = base.to_sweep(values.config, config_flags.get_override_values(values['config']))
     if line:
         with pytest.raises(ValueError, match=re.escape(line)):
-            base.check_typed(overrides, sweep, sweeps.cells_of(sweep))
+            sweeps.cells_of(sweep)
     else:
-        base.check_typed(overrides, sweep, sweeps.cells_of(sweep))
+        sweeps.cells_of(sweep)
 
 
 @pytest.mark.parametrize('error', [AssertionError(), RuntimeError("Unknown backend 'cuda'. (set JAX_PLATFORMS='' …)")])

@@ -165,7 +165,7 @@ def test_cross_entropy_is_optax_s():
 def settings(**changes):
     """A small sweep of a task without a setting token_dim."""
     kept = {name: value for name, value in small.SMALL.items() if name != 'token_dim'}
-    return sweeps.Sweep(**{**kept, **changes})
+    return sweeps.Sweep(**{**kept, **changes}).without_unused()
 
 
 def test_nothing_leaks_between_streams(own_entries):

@@ -328,6 +328,6 @@ def test_sentences_go_through_a_sweep(tmp_path):
     """Variable length, classes and splits together; rows say what needs no retrieval."""
     settings = {**small.SMALL, 'task': 'word_heads', 'test_task': None, 'models': ('ffn',), 'seq_lens': (4,)}
     settings.pop('token_dim')
-    rows = sweeps.run(sweeps.Sweep(**settings), tmp_path, small.quiet())
+    rows = sweeps.run(sweeps.Sweep(**settings).without_unused(), tmp_path, small.quiet())
     assert (rows['accuracy'] > 0.5).all()
     assert rows['no_retrieval'].unique() == pytest.approx(tasks.build('word_heads', seq_len=4).no_retrieval('loss'))

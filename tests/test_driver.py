@@ -100,7 +100,10 @@ def drive(engine, source, num_workers=2, stop=None, poll_seconds=100.0):
     inbox, progress = Written(), Progress('lane', False)
     source = source if isinstance(source, Steps) else Steps(source)
     stop = stop or threading.Event()
-    one = driver.Driver(engine, source, lambda folder: inbox, num_workers, poll_seconds, progress, stop)
+    one = driver.Driver(
+        engine, source, lambda folder: inbox,
+        num_workers=num_workers, poll_seconds=poll_seconds, progress=progress, stop=stop,
+    )  # fmt: skip
     one.run()
     return one, inbox
 

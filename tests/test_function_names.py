@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qstr_jax import columns, sweeps
+from qstr_jax import sweeps
+from qstr_jax.settings import function_names
 from tests import small
 
 
@@ -48,21 +49,23 @@ class Tokens:
     ],
 )
 def test_a_function_of_a_module_has_its_name_and_others_what_they_hold(function, name):
-    assert columns.plain(function) == name
+    assert function_names.plain(function) == name
 
 
 def test_arrays_are_told_apart_by_every_number():
     shift = np.zeros(5000)
-    names = [columns.plain(scaled(1, array)) for array in (shift, shift + (np.arange(5000) == 2500), jnp.zeros(5000))]
+    names = [
+        function_names.plain(scaled(1, array)) for array in (shift, shift + (np.arange(5000) == 2500), jnp.zeros(5000))
+    ]
     assert len(set(names)) == 3
-    assert columns.plain(scaled(1, shift.copy())) == names[0]
+    assert function_names.plain(scaled(1, shift.copy())) == names[0]
 
 
 def test_a_function_that_holds_itself_has_a_name():
     def again(n):
         return again(n - 1) if n else 0
 
-    assert columns.plain(again).startswith('again(again=')
+    assert function_names.plain(again).startswith('again(again=')
 
 
 @pytest.mark.parametrize('setting', ['tokens', 'link'])

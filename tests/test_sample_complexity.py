@@ -224,6 +224,15 @@ def test_a_function_of_a_users_config_fails_in_a_line(tmp_path, monkeypatch, sou
         sample_complexity.draw(stored.make(tmp_path / 'results'), base.get_config())
 
 
+def test_the_file_of_a_config_is_run_once(tmp_path, monkeypatch):
+    path, runs = tmp_path / 'mine.py', tmp_path / 'runs'
+    path.write_text(f"with open({str(runs)!r}, 'a') as file:\n    file.write('run ')\n")
+    monkeypatch.setattr(sample_complexity.config_flags, 'get_config_filename', lambda flag: str(path))
+    for name in 'check', 'draw', 'draw':
+        sample_complexity._of_config(name, print)
+    assert runs.read_text() == 'run '
+
+
 def test_a_draw_that_is_no_function_is_found_before_any_work(tmp_path, monkeypatch):
     (tmp_path / 'mine.py').write_text('from qstr_jax.cli.base import get_config\n\ndraw = 5\n')
     monkeypatch.setattr(sample_complexity, 'CONFIG', types.SimpleNamespace(value=base.get_config()))

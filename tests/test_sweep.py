@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from qstr_jax import sweeps
+from qstr_jax import columns, sweeps
 from qstr_jax.tasks import links
 from tests import small
 
@@ -138,6 +138,12 @@ def test_bad_values_are_named_in_one_line(name, value, word):
         ({'ffn': {'learning_rate': 0.1}}, 'ffn has no such setting; it is of the learner, give learning_rate'),
         ({'task': {'width': 8}}, 'task has no such setting; it is of rnn, give rnn.width'),
         ({'ffn': {'width': 8}}, 'did you mean ffn.widths?'),
+        (
+            {'task': 'mqar', 'link': 'hermite2'},
+            "link='hermite2': task mqar has no such setting; tasks that have it: qstr,",
+        ),
+        ({'task': {'name': 'modular_sum', 'token_dim': 4}}, 'task.token_dim=4: task modular_sum has no such setting'),
+        ({'online': {'radius': 2.0}}, 'learner online has no such setting; learners that have it: '),
     ],
 )
 def test_what_is_given_to_another_thing_is_told_where_it_belongs(given, line):
@@ -149,6 +155,39 @@ def test_what_is_given_to_another_thing_is_told_where_it_belongs(given, line):
 def test_an_argument_that_would_be_ignored_is_an_error(given):
     with pytest.raises(ValueError, match='would be ignored'):
         sweeps.Sweep(learners='constrained', **given)
+
+
+@pytest.mark.parametrize(
+    ('given', 'line'),
+    [
+        ({'rnn': {'width': 64}}, "rnn.width=64: would be ignored, since the sweep has no model 'rnn'"),
+        ({'axes': {'rnn.width': (64, 128)}}, 'rnn.width=(64, 128): would be ignored'),
+        ({'constrained': {'radius': 2.0}}, "the sweep has no learner 'constrained'"),
+        ({'closed_form': {'weight_decay': 0.1}}, 'would be ignored by closed_form'),
+        ({'mqar': {'vocab_size': 2}}, "the sweep has no task 'mqar'"),
+    ],
+    ids=str,
+)
+def test_a_setting_of_what_a_sweep_does_not_have_is_an_error(given, line):
+    sweep = sweeps.Sweep(models='ffn', seq_lens=3, **given)
+    with pytest.raises(ValueError, match=re.escape(line)):
+        sweeps.cells_of(sweep)
+
+
+def test_settings_of_a_link_that_is_not_chosen_are_an_error(monkeypatch, own_entries):
+    monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
+    links.register('scaled')(lambda own=1.0: links.get('linear'))
+    sweep = sweeps.Sweep('ffn', seq_lens=3, link='scaled', scaled={'own': 2.0})
+    assert len(sweeps.cells_of(sweep)) == len(sweeps.cells_of(sweep.replace(link='linear'))) == 1
+    with pytest.raises(ValueError, match="would be ignored, since the sweep has no link 'scaled'"):
+        sweeps.cells_of(sweeps.Sweep('ffn', seq_lens=3, scaled={'own': 2.0}))
+
+
+def test_what_a_replaced_model_had_is_left_out():
+    sweep = sweeps.Sweep(('ffn', 'rnn'), seq_lens=3, rnn={'width': 8}, ffn={'widths': (8,)})
+    assert sweep.replace(models='ffn') == sweeps.Sweep('ffn', seq_lens=3, ffn={'widths': (8,)})
+    with pytest.raises(ValueError, match='would be ignored'):
+        sweeps.cells_of(sweep.replace(models='ffn', rnn={'width': 9}))
 
 
 def test_one_setting_given_twice_is_an_error():

@@ -1,8 +1,11 @@
 """Digests of tables: whatever differs between two of them, their digests differ."""
 
+import json
+
 import pyarrow as pa
 import pytest
 
+from qstr_jax import columns
 from qstr_jax.storage import table_format
 
 
@@ -10,6 +13,21 @@ from qstr_jax.storage import table_format
 def test_a_missing_value_is_no_zero(kind):
     missing, zero = (pa.table({'a': pa.array([1, value], kind)}) for value in (None, 0))
     assert table_format.digest(missing) != table_format.digest(zero)
+
+
+def test_a_column_has_the_same_role_in_all_files(monkeypatch):
+    monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
+
+    def schema(**roles):
+        said = {table_format.ROLES_KEY: json.dumps(roles)}
+        return pa.schema([(name, pa.float64()) for name in roles], metadata=said)
+
+    table_format.declare(schema(clip_of_plugin='learner', measured='measure'))
+    table_format.declare(schema(clip_of_plugin='learner'))
+    with pytest.raises(table_format.ForeignError, match="has 'clip_of_plugin' as a column of the lane, elsewhere"):
+        table_format.declare(schema(another='task', clip_of_plugin='lane'))
+    assert not columns.is_declared('another')
+    assert columns.get('clip_of_plugin').role == 'learner'
 
 
 def test_the_type_of_a_column_is_part_of_the_digest():

@@ -69,7 +69,7 @@ def sweep_of(protocol, num_seeds=1):
         rnn={'width': protocol.rnn_width},
         ffn={'widths': protocol.ffn_widths or ()},
         **{name: getattr(protocol, name) for name in _SHARED},
-    )
+    ).without_unused()
 
 
 @functools.partial(jax.jit, static_argnames='problem', donate_argnames='state_K')

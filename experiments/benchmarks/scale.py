@@ -64,7 +64,7 @@ def make(workdir):
     cells = sweeps.cells_of(sweep)
     settings = {**SMALL, 'models': 'ffn', 'seq_lens': 2, 'token_dim': 3, 'batch_size': 10, 'max_samples': 2000}
     with tempfile.TemporaryDirectory() as folder:
-        rows = sweeps.run(sweeps.Sweep(**settings), folder, sweeps.Options(progress=False))
+        rows = sweeps.run(sweeps.Sweep(**settings).without_unused(), folder, sweeps.Options(progress=False))
         curves = results.load_curves(folder)
         record = provenance.load(folder)[0]
     settings_of_cells = [name for name in curves if columns.get(name).role in ('task', 'model', 'learner')]
@@ -189,8 +189,10 @@ def driver(workdir, engine=None, num_workers=WORKERS):
     batches = [Batch(cell, 0, f'{cell}-batch0of{SEEDS}', tuple(range(SEEDS)), 1.0) for cell in cells]
     with tempfile.TemporaryDirectory() as folder:
         written = (inbox.Inbox if TABLES.value else Unwritten)(results.open_workdir(folder))
-        ends = Progress('lane', False), threading.Event()
-        one = drivers.Driver(engine or Threads(), Planned(batches), lambda _: written, num_workers, 10.0, *ends)
+        one = drivers.Driver(
+            engine or Threads(), Planned(batches), lambda _: written, num_workers=num_workers, poll_seconds=10.0,
+            progress=Progress('lane', False), stop=threading.Event(),
+        )  # fmt: skip
         one.run()
         assert one.failed == []
         assert len(list((pathlib.Path(folder) / 'rows').iterdir())) == len(batches) * TABLES.value

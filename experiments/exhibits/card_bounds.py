@@ -175,4 +175,4 @@ def _points(rows: pd.DataFrame, needed: pd.DataFrame, tail: pd.DataFrame) -> lis
 def _lines(rows: pd.DataFrame, tail: pd.DataFrame) -> list[dict[str, Any]]:
     ends = [rows['num_samples'].min(), rows['num_samples'].max()]
     lines = line(0, 'zero', ends, [1.0, 1.0])
-    return lines + lines_by(2, 'Lemma 12', tail, 'seq_len', 'share', 'bound', of='N = {}')
+    return lines + lines_by(2, 'Lemma 12', tail, by='seq_len', x='share', y='bound', of='N = {}')

@@ -266,7 +266,7 @@ def _points(
 
 
 def _lines(settings: Settings, rate: pd.DataFrame, unseen: pd.DataFrame) -> list[dict[str, Any]]:
-    lines = lines_by(0, '∝ n^(−1/2)', decline(rate), 'seq_len', 'num_samples', 'line', of='N = {}')
+    lines = lines_by(0, '∝ n^(−1/2)', decline(rate), by='seq_len', x='num_samples', y='line', of='N = {}')
     lengths = list(settings.seq_lens)
     lines += line(1, 'n = N', lengths, lengths)
     dims = sorted(set(unseen['encoding_dim']))

@@ -105,4 +105,4 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     for precision, limit in LARGEST_ERRORS.items():
         lines += line(0, f'limit in {precision}', lengths, [limit] * len(lengths))
     precise, label = rows[rows['precision'] == 'float64'], '4qd_e + 2d + 6qd + 4qd d_e M²/δ²'
-    return lines + lines_by(1, label, precise, 'sparsity', 'seq_len', 'formula', of='q = {}')
+    return lines + lines_by(1, label, precise, by='sparsity', x='seq_len', y='formula', of='q = {}')

@@ -79,7 +79,7 @@ def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str
     return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
 
 
-def lines_by(panel: int, label: str, rows: pd.DataFrame, by: str, x: str, y: str, of: str) -> list[dict[str, Any]]:
+def lines_by(panel: int, label: str, rows: pd.DataFrame, *, by: str, x: str, y: str, of: str) -> list[dict[str, Any]]:
     """A line for each value of a column, in the colour of the series `of.format(value)`; the first has the label."""
     found = []
     for i, (value, own) in enumerate(rows.groupby(by)):

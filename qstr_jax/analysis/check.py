@@ -39,6 +39,7 @@ def _check(
     value: Numbers,
     limit: Numbers,
     error: Numbers,
+    *,
     can_fail: Numbers = True,
 ) -> Check:
     """The check whose points pass where slack_of(value, limit, error) ≥ 0; NaN does not pass."""
@@ -72,12 +73,14 @@ def above(
     can_fail: Numbers = True,
 ) -> Check:
     """Checks that values ≥ floors, up to `tolerance` standard errors."""
-    return _check(what, lambda value, floor, error: value + tolerance * error - floor, values, floors, errors, can_fail)
+    return _check(
+        what, lambda value, floor, error: value + tolerance * error - floor, values, floors, errors, can_fail=can_fail
+    )
 
 
 def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:
     """Checks that values ≤ limits, up to one standard error."""
-    return _check(what, lambda value, limit, error: limit + error - value, values, limits, errors, can_fail)
+    return _check(what, lambda value, limit, error: limit + error - value, values, limits, errors, can_fail=can_fail)
 
 
 def near(what: str, values: Numbers, targets: Numbers, errors: Numbers) -> Check:

@@ -7,6 +7,7 @@ A setting is there by its name (`config.threshold`), in the group of its kind (`
 import inspect
 import pathlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ml_collections import config_dict
@@ -84,8 +85,11 @@ def import_plugins(modules: Any) -> None:
             failures.import_plugin(module.strip())
 
 
-def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
-    """The sweep that a config describes."""
+def to_sweep(config: config_dict.ConfigDict, typed: Mapping[str, Any] = MappingProxyType({})) -> sweeps.Sweep:
+    """The sweep that a config describes, without settings of what it leaves out.
+
+    What was `typed` on the command line stays, so that `cells_of` refuses what would be ignored.
+    """
     is_config = isinstance(config, (config_dict.ConfigDict, dict))
     missing = [name for name in ('plugins', 'axes', *SWEEP) if not is_config or name not in config]
     if missing:
@@ -105,7 +109,8 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
                 continue
         if value is not None:
             settings[name] = value
-    return sweeps.Sweep(**settings, axes=parsed_axes(config.axes))
+    sweep = sweeps.Sweep(**settings, axes=parsed_axes(config.axes))
+    return sweep.without_unused({*typed, *parsed_axes(typed.get('axes', ''))})
 
 
 def check_drawn(config: config_dict.ConfigDict, cells: Sequence[sweeps.Cell]) -> None:
@@ -128,19 +133,6 @@ def check_drawn(config: config_dict.ConfigDict, cells: Sequence[sweeps.Cell]) ->
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3
         if not is_triple or not all(map(isinstance, point, kinds)):
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')
-
-
-def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep, cells: Sequence[sweeps.Cell]) -> None:
-    """Checks that what was typed has an effect; a config may have settings of models that a command leaves out."""
-    problems: list[Any] = [cell.problem for cell in cells]
-    parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
-    used = {*sweep.models, *sweep.learners, *map(str, sweep.probes), *(p.learner.name for p in problems)}
-    used |= {getattr(part, 'name', '') for part in parts}
-    for name, value in {**overrides, **parsed_axes(overrides.get('axes', ''))}.items():
-        scope, _, setting = name.partition('.')
-        entry = registry.entries().get(scope)
-        if entry and setting and entry.kind != 'task' and value is not None and scope not in used:
-            raise ValueError(f'{name}={value!r}: would be ignored, since the sweep has no {entry.kind} {scope!r}')
 
 
 def _several(value: Any) -> tuple:

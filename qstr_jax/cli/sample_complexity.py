@@ -7,6 +7,7 @@ A setting of the task, or of one model, is --config.task.token_dim=5, --config.r
 them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
 """
 
+import functools
 import logging
 import os
 import runpy
@@ -25,6 +26,12 @@ CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep,
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, work and time; run nothing.')
 
 
+@functools.cache
+def _names_in(path: str) -> dict[str, Any]:
+    """What a config's file defines; the file is run once a command."""
+    return runpy.run_path(path, run_name='config_config')  # as config_flags names it
+
+
 def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """A function of the file that --config names, such as its `draw`; the default where it has none.
 
@@ -32,7 +39,7 @@ def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """
     path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
     path = path.removesuffix('.py') + '.py'
-    own = runpy.run_path(path, run_name='config_config').get(name, default)  # as config_flags names it
+    own = _names_in(path).get(name, default)
     if not callable(own):
         raise ValueError(f'{name}={own!r}: must be a function, in {path}')
 
@@ -58,16 +65,16 @@ def prepared(
 
     Cells may be made on the device, so `start` is called before them.
     """
-    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
-    _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
+    config = CONFIG.value
     _of_config('draw', draw)  # an error if it is no function
+    sweep = base.to_sweep(config, config_flags.get_override_values(flags.FLAGS['config']))
+    _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
     runtime.check()
     if not DRY_RUN.value:
         runtime.workdir()  # an error if there is none
         start()
     cells = sweeps.cells_of(sweep)
     base.check_drawn(config, cells)
-    base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep, cells)
     if DRY_RUN.value:
         mine, workdir = runner.share(sweep, cells, *share), runtime.workdir() if runtime.WORKDIR.value else None
         print(listing.describe(sweep, mine, workdir) if mine else runner.NO_CELLS.format(*share))

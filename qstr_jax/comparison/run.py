@@ -7,10 +7,11 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax import columns, sweeps
+from qstr_jax import sweeps
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
 from qstr_jax.outside import LEARNER
+from qstr_jax.settings import function_names
 from qstr_jax.storage import names, provenance, results
 
 
@@ -100,7 +101,7 @@ def _check_settings(cells: Sequence[sweeps.Cell], workdir: Any, points: suites.S
         asked = dict(cell.columns)
         there = rows[(rows[point] == [asked[name] for name in point]).all(axis=1)]
         for name in (name for name in asked if name.startswith(f'{asked["model"]}_') and name in there.columns):
-            other = there[name][there[name].ne(columns.plain(asked[name])) & there[name].notna()]
+            other = there[name][there[name].ne(function_names.plain(asked[name])) & there[name].notna()]
             if len(other):
                 raise ValueError(
                     f'{name}={asked[name]!r}: {str(workdir)!r} has rows with {other.iloc[0]!r}; '

@@ -14,7 +14,7 @@ import pandas as pd
 from qstr_jax import columns, sweeps, tasks
 from qstr_jax.models import probes
 from qstr_jax.outside import LEARNER
-from qstr_jax.settings import checks, registry
+from qstr_jax.settings import checks, function_names, registry
 from qstr_jax.sweeps import point, tune
 
 # The learning rates among which one is chosen at each point, on a selection seed.
@@ -83,7 +83,7 @@ class Suite:
             models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
             num_seeds=1, learning_rate=float(row['learning_rate']), lanes_per_batch=int(row['lanes_per_batch']),
             **self.judged_by(one), **settings,
-        )  # fmt: skip
+        ).without_unused()  # fmt: skip
 
     def judged_by(self, task: Task) -> dict[str, Any]:
         """How a lane of a task is judged: settings of `Online` that differ from its defaults, and of `judge`."""
@@ -104,7 +104,7 @@ class Suite:
             own = rows[rows['task'].eq(task.name)] if 'task' in rows.columns else rows[:0]
             for name, value in self._wanted(task).items() if len(own) else ():
                 found = own[name].iloc[0] if name in own.columns else None
-                if found != columns.plain(value):
+                if found != function_names.plain(value):
                     return f'{name}={found}, the suite has {value}'
             if len(own) and not own['seq_len'].isin(self.seq_lens).any():
                 return f'seq_len={own["seq_len"].iloc[0]}, the suite has {", ".join(map(str, self.seq_lens))}'
@@ -146,7 +146,7 @@ def _agrees(rows: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series:
     """Which rows have these values, where they say anything; entries of the board say less than rows."""
     is_same = pd.Series(True, rows.index)
     for name in rows.columns.intersection(list(wanted)):
-        is_same &= rows[name].eq(columns.plain(wanted[name])) | rows[name].isna()
+        is_same &= rows[name].eq(function_names.plain(wanted[name])) | rows[name].isna()
     return is_same
 
 

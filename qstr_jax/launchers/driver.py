@@ -65,6 +65,7 @@ class Driver:
         engine: Engine,
         source: Planner,  # tells which batches there are
         inbox: Callable[[str], Inbox],  # makes the one writer of a folder of the results directory
+        *,
         num_workers: int,
         poll_seconds: float,  # between two questions for checkpoints
         progress: Progress,

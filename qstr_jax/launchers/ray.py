@@ -152,7 +152,10 @@ def _run(request: Request) -> None:
         def inbox(folder: str) -> Inbox:
             return Inbox(os.path.join(about['workdir'], folder))
 
-        one = driver.Driver(Engine(request), planner, inbox, num_workers, request.poll_seconds, progress, stop)
+        one = driver.Driver(
+            Engine(request), planner, inbox, num_workers=num_workers, poll_seconds=request.poll_seconds,
+            progress=progress, stop=stop,
+        )  # fmt: skip
         one.run()
     ray.shutdown()
     if stop.is_set():

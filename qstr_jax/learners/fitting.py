@@ -73,7 +73,7 @@ def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any)
     return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, fit.params, back)
 
 
-def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0, basis_RxV: Any = None) -> Fit:
+def start(data: Any, lane: Any, n: jax.Array, problem: Problem, *, number: Any = 0, basis_RxV: Any = None) -> Fit:
     """The first state of a fit."""
     learner = problem.learner
     if learner.span == 'free':

@@ -411,9 +411,8 @@ def evaluate_subset(state: State, params: Any, data: Data, problem: Problem) -> 
 
 def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
     """Whether a lane that has not reached the threshold has used up its `stop_after` samples."""
-    stop_after = getattr(lane, 'stop_after', 0)
     # Counted in checks, since the samples could overflow.
-    return (stop_after > 0) & (num_checks > (stop_after - 1) // learner.samples_per_check)
+    return (lane.stop_after > 0) & (num_checks > (lane.stop_after - 1) // learner.samples_per_check)
 
 
 def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:

@@ -71,7 +71,7 @@ def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
     risk = fitting.full_risk(fit, data, problem)(fit.params)
     done = add(state.restarts, fit.params, risk=risk, train_loss=state.train_loss, steps=fit.step)
     is_last = done.number >= len(learner.starts)
-    following = fitting.start(data, lane, fit.n, problem, jnp.minimum(done.number, len(learner.starts) - 1))
+    following = fitting.start(data, lane, fit.n, problem, number=jnp.minimum(done.number, len(learner.starts) - 1))
     best = fit._replace(params=done.params)
     return state._replace(
         fit=jax.tree.map(lambda one, other: jnp.where(is_last, one, other), best, following), restarts=done

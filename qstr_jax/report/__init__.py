@@ -38,7 +38,9 @@ def write(
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=folder)]
     measured = content.measured(sections)
     overview = content.overview(measured, sum(len(section.rows) for section in sections))
-    text = page.html_of(overview, sections, headline.headline(sections, measured), pages, links, home or folder)
+    text = page.html_of(
+        overview, sections, headline.headline(sections, measured), pages=pages, links=links, home=home or folder
+    )
     files.write_text(folder / 'report.html', text)
     if latex:
         fragments.write(overview, sections, folder / 'latex')

@@ -15,6 +15,7 @@ from qstr_jax import analysis, columns
 from qstr_jax.analysis import crossings, erms, exponents, kinds, names, resolution, selection, summary
 from qstr_jax.report import commands
 from qstr_jax.report.section import Section
+from qstr_jax.settings import function_names
 from qstr_jax.storage import lane_keys
 
 # Points of a lane's curve that are kept, more of them early.
@@ -246,4 +247,4 @@ def _one(value: Any) -> Any:
         if not math.isfinite(number):
             return None
         return int(number) if number.is_integer() and abs(number) < 2**53 else float(f'{number:.4g}')
-    return str(columns.plain(value))
+    return str(function_names.plain(value))

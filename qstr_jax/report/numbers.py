@@ -191,7 +191,7 @@ class Lanes:
         return [summary.point_of(measured(own)) for own in groups]
 
     def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
-        """One statistic at each value of a setting: '248k, 28.5k (3 of 5 learn), ≥ 1000k (0 of 5 learn)'."""
+        """One statistic at each value of a setting: '248k, 28.5k (3 of 5 learn), ≥ 1M (0 of 5 learn)'."""
         points = self._points(column, by)
         texts = [f'{point[statistic]:.{digits}g}' if column else _text(point, statistic) for point in points]
         return _minus(', '.join(texts))
@@ -217,7 +217,7 @@ def _entry(lanes: pd.DataFrame) -> str:
 
 
 def _text(point: dict[str, Any], statistic: str) -> str:
-    """'12.3k', '27.4k (3 of 5 learn)', '(2 of 5 learn)', '~ 1.28k' or '≥ 1000k': samples of a point."""
+    """'12.3k', '27.4k (3 of 5 learn)', '(2 of 5 learn)', '~ 1.28k' or '≥ 1M': samples of a point."""
     if statistic == 'mean':
         some = learn_text(point)
         if some and 0 < point['num_learn'] < MIN_LANES:

@@ -30,6 +30,7 @@ def html_of(
     overview: Section,
     sections: Sequence[Section],
     headline: Section | None = None,
+    *,
     pages: Mapping[str, Page] | None = None,
     links: Mapping[str, str] | None = None,
     home: str | os.PathLike | None = None,

@@ -27,6 +27,15 @@ def name_of(thing: Any, depth: int = _DEPTH) -> str:
     return f'{name}({", ".join(f"{key}={_text(value, depth - 1)}" for key, value in held.items())})' if held else name
 
 
+def plain(value: Any) -> Any:
+    """A setting's value as JSON and tables hold it: the name of what has one, and tuples of numbers as '120,1000'."""
+    if isinstance(value, tuple):
+        return ','.join(map(str, value))
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    return str(getattr(value, 'name', None) or name_of(value))
+
+
 def module_of(thing: Any) -> str:
     """The name of the module that a class, a function, or the function of a link was defined in."""
     function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax import columns
-from qstr_jax.settings import registry
+from qstr_jax.settings import function_names, registry
 
 
 def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
@@ -44,4 +44,4 @@ def _defaults(rows: pd.DataFrame, kind: str) -> dict[str, Any]:
         return {}
     prefix = f'{name}_' if kind == 'model' else ''
     settings = [setting for setting in entry.schema.values() if setting.default not in (None, ())]
-    return {f'{prefix}{setting.name}': columns.plain(setting.default) for setting in settings}
+    return {f'{prefix}{setting.name}': function_names.plain(setting.default) for setting in settings}

@@ -66,11 +66,23 @@ def _bytes_of(column: pa.ChunkedArray) -> list[bytes]:
 
 
 def declare(schema: pa.Schema) -> None:
-    """Declares the columns of a file that have a role and that nobody declared; all others are measures anyway."""
+    """Declares the columns of a file that have a role and that nobody declared; all others are measures anyway.
+
+    A plugin's column has one role: that of what is registered, or of the files that were read before.
+    """
     try:
-        for name, role in json.loads(schema.metadata[ROLES_KEY]).items():
-            if name in schema.names and role != 'measure':
-                columns.declare(name, role, _type_of(schema.field(name).type))
+        given = json.loads(schema.metadata[ROLES_KEY]).items()
+        own = {name: role for name, role in given if name in schema.names and role != 'measure'}
+        for name in [name for name in own if columns.is_declared(name) and name not in columns.OURS]:
+            if own[name] in columns.ROLES and own[name] != (known := columns.get(name).role):
+                raise ForeignError(
+                    f'has {name!r} as a column of the {own[name]}, elsewhere it is of the {known}: read it in a '
+                    'process of its own'
+                )
+        for name, role in own.items():
+            columns.declare(name, role, _type_of(schema.field(name).type))
+    except ForeignError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f'roles of its columns: {error}') from None
 

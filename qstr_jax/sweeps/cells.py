@@ -12,7 +12,7 @@ from typing import Any
 from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import registry
+from qstr_jax.settings import function_names, registry
 from qstr_jax.sweeps import point, presets
 from qstr_jax.sweeps.sweep import Sweep, in_prompts
 from qstr_jax.tasks import encoders, links
@@ -101,7 +101,7 @@ def _check_same(known_cell: Cell, other_cell: Cell) -> None:
     for label, one, two in pairs:
         for name in [field.name for field in dataclasses.fields(one)] if one != two else ():
             if getattr(one, name, None) != getattr(two, name, None):
-                shown = columns.plain(getattr(one, name, None))
+                shown = function_names.plain(getattr(one, name, None))
                 raise ValueError(
                     f'{label}.{name}: two different values are called {shown!r}, which would be one cell; '
                     'give each function a name of its own'
@@ -279,11 +279,13 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
 
 def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
     """Raises ValueError for a setting that has an effect in no cell."""
+    here = sweep.scopes
     for scope, name, values in sweep.given:
         kind = scope if scope in registry.SCOPES else registry.entries()[scope].kind
-        is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)
-        if is_here and kind in registry.SCOPES and (kind, name) not in used:
-            value = values if len(values) > 1 else values[0]
+        value = values if len(values) > 1 else values[0]
+        if scope not in here:
+            raise ValueError(f'{scope}.{name}={value!r}: would be ignored, since the sweep has no {kind} {scope!r}')
+        if kind in registry.SCOPES and (kind, name) not in used:
             by = f'task {sweep.task}' if scope == 'task' else f'every {scope}' if scope in registry.SCOPES else scope
             raise ValueError(
                 f'{name}={value!r}: would be ignored by {by} with these settings; leave it out, or set it to None'

@@ -4,8 +4,8 @@ import dataclasses
 import functools
 from typing import Any
 
-from qstr_jax import columns, failures, models
-from qstr_jax.settings import registry
+from qstr_jax import failures, models
+from qstr_jax.settings import function_names, registry
 from qstr_jax.tasks import unused
 
 Settings = dict[str, Any]
@@ -96,7 +96,7 @@ def columns_of(asked: Asked, built: Built, learner: Any) -> tuple[tuple[str, Any
     if learner.is_search is not None:
         found['is_search'] = learner.is_search
     found |= {f'{built.model}_{name}': value for name, value in built.settings.items()}
-    return tuple((name, columns.plain(value)) for name, value in found.items())
+    return tuple((name, function_names.plain(value)) for name, value in found.items())
 
 
 def changed(asked: Asked, built: Built, learner: Any) -> tuple[tuple[str, Any], ...]:
@@ -112,10 +112,10 @@ def changed(asked: Asked, built: Built, learner: Any) -> tuple[tuple[str, Any], 
         is_idle = name in ignored and name != 'max_samples'
         if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
             value = getattr(learner, name)
-            found[f'learner.{name}'] = value if isinstance(value, tuple) else columns.plain(value)
+            found[f'learner.{name}'] = value if isinstance(value, tuple) else function_names.plain(value)
     if learner.is_search:
         found['learner.is_search'] = True
-    found |= {f'model.{name}': columns.plain(value) for name, value in built.needed.items()}
+    found |= {f'model.{name}': function_names.plain(value) for name, value in built.needed.items()}
     return tuple(found.items())
 
 
@@ -145,4 +145,4 @@ def _is_same_without(task: Any, name: str, default: Any) -> bool:
 def _identity(value: Any) -> Any:
     """The value of a task's setting in the id: its plain form, with the settings of a link or an encoding."""
     settings = getattr(value, 'settings', ())
-    return [columns.plain(value), *map(list, settings)] if settings else columns.plain(value)
+    return [function_names.plain(value), *map(list, settings)] if settings else function_names.plain(value)

@@ -26,6 +26,7 @@ def complete(
     workdir: Any,
     cells: Sequence[Cell],
     probes: Mapping[str, Probe],
+    *,
     made: Mapping[str, Mapping[str, Made]],
     record: dict[str, Any],
     refresh: bool,

@@ -25,6 +25,12 @@ def whose(setting: str) -> tuple[str, str] | None:
     return (owners[0], f'{owners[0]}.{setting}') if owners else None
 
 
+def _of_others(given: str, kind: str, name: str, setting: str) -> ValueError:
+    """The error for a setting that only other tasks or learners have."""
+    have = [entry.name for entry in registry.entries().values() if entry.kind == kind and setting in entry.schema]
+    return ValueError(f'{given}: {kind} {name} has no such setting; {kind}s that have it: {", ".join(have)}')
+
+
 @dataclasses.dataclass(frozen=True)
 class Scopes:
     """The scopes of the settings of a sweep with this task, these models and learners."""
@@ -71,13 +77,15 @@ class Scopes:
             raise ValueError(
                 f'{name}={value!r}: give its settings by name, as {name}={{…}}; --describe={name} lists them'
             )
-        raise self._unknown(key)
+        raise self._unknown(key, f'{key}={value!r}')
 
-    def _unknown(self, key: str) -> ValueError:
+    def _unknown(self, key: str, given: str) -> ValueError:
         """The error for a name that no task or learner has as a setting; it proposes the nearest."""
         if key in self.arguments:
             raise ValueError(f'{key}: cannot be an axis; it is the same for all points of a sweep')
         owner = whose(key)
+        if owner == ('the task', key):
+            return _of_others(given, 'task', self.task, key)
         bare = [*self.arguments, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
         near = (
@@ -93,7 +101,7 @@ class Scopes:
         if scope == self.task:
             return 'task'
         if scope not in registry.SCOPES and scope not in registry.entries():
-            raise self._unknown(scope)
+            raise self._unknown(scope, scope)
         return scope
 
     def _values(self, scope: str, name: str, value: Any) -> tuple:
@@ -109,6 +117,9 @@ class Scopes:
             )
         owner, schema = next(iter(schemas.items()))
         known = whose(name)
+        for kind in ('task', 'learner'):
+            if registry.entries()[owner].kind == kind and known == (f'the {kind}', name):
+                raise _of_others(f'{scope}.{name}={value!r}', kind, owner, name)
         if known and not difflib.get_close_matches(name, schema, n=1):
             raise ValueError(f'{scope}.{name}: {scope} has no such setting; it is of {known[0]}, give {known[1]}')
         schema.pick(name, scope if scope in registry.SCOPES else owner)

@@ -120,7 +120,8 @@ class Session:
         if self.sweep.save_params:
             kept.check(workdir, cells, self.sweep.tune.names if self.sweep.tune else (), record, self._options.refresh)
         if has_probes:
-            probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
+            refresh = self._options.refresh
+            probing.complete(workdir, cells, self._probes, made=self._made, record=record, refresh=refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             sweep = self.sweep.as_json()
             known = results.read_config(workdir) if (workdir / 'config.json').exists() else []

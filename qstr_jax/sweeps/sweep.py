@@ -1,14 +1,15 @@
 """A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
+import copy
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from qstr_jax import columns, tasks
+from qstr_jax import tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
-from qstr_jax.settings import checks, registry
+from qstr_jax.settings import checks, function_names, registry
 from qstr_jax.sweeps import presets
 from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
@@ -163,8 +164,29 @@ class Sweep:
     def _scopes(self) -> Scopes:
         return Scopes(task=self.task, models=self.models, learners=self.learners, arguments=FIELDS)
 
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes that can have an effect; of learners also `closed_form`, which baselines bring along."""
+        given = {name: values for scope, name, values in self.given if scope == 'task'}
+        schema = TASKS.get(self.task).schema
+        parts = [given.get(part, (schema[part].default,)) for part in ('link', 'encoding') if part in schema]
+        named = [value for values in parts for value in values if isinstance(value, str)]
+        return frozenset((*registry.SCOPES, *self.models, *self.learners, 'closed_form', *self.probes, *named))
+
+    def without_unused(self, kept: Container[str] = ()) -> 'Sweep':
+        """The sweep without settings of models, learners and other things that it does not have.
+
+        Args:
+            kept: names such as 'rnn.width' that stay in any case, so that `cells_of` refuses them.
+        """
+        used = self.scopes
+        found = copy.copy(self)
+        given = tuple(one for one in self.given if one[0] in used or f'{one[0]}.{one[1]}' in kept)
+        object.__setattr__(found, 'given', given)
+        return found
+
     def replace(self, **changes: Any) -> 'Sweep':
-        """The sweep with some arguments of `Sweep` changed."""
+        """The sweep with some arguments of `Sweep` changed, without the settings of what these take away."""
         kept = {name: getattr(self, name) for name in FIELDS}
         if self.test_task == presets.test_task(self.preset, self.task):  # otherwise it was chosen
             kept['test_task'] = None
@@ -174,7 +196,9 @@ class Sweep:
             if key not in FIELDS or (key == 'task' and isinstance(value, Mapping)):
                 for scope, name, _ in self._scopes.of(key, value):
                     settings = {given: one for given, one in settings.items() if not _is_under(given, scope, name)}
-        return Sweep(**{**kept, **changes}, axes={**settings, **axes})
+        changed = Sweep(**{**kept, **changes}, axes={**settings, **axes})
+        own = {key for key in settings if key.partition('.')[0] in self.scopes}
+        return changed.without_unused({f'{scope}.{name}' for scope, name, _ in changed.given} - own)
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """What is given under the name of one registered thing that takes no axes, such as a probe.
@@ -192,7 +216,7 @@ class Sweep:
         """The sweep as a dict that JSON can hold; functions by their names."""
         plain = {name: getattr(self, name) for name in FIELDS}
         given = {
-            f'{scope}.{name}': [list(one) if isinstance(one, tuple) else columns.plain(one) for one in values]
+            f'{scope}.{name}': [list(one) if isinstance(one, tuple) else function_names.plain(one) for one in values]
             for scope, name, values in self.given
         }
         # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
