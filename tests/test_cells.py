@@ -1,9 +1,11 @@
 """Cells and lanes of a sweep."""
 
+import jax
 import jax.numpy as jnp
 import pytest
 
-from qstr_jax import columns, sweeps
+from qstr_jax import columns, models, sweeps
+from qstr_jax.learners import held_out
 from qstr_jax.sweeps import cells, cost
 from qstr_jax.tasks import links
 from tests import small
@@ -93,14 +95,24 @@ def test_impossible_cells_are_refused_before_anything_runs(changes, word):
 
 
 def test_operations_of_a_prediction_are_counted():
-    """FFN by hand; a GRU's scan counts once per token."""
+    """FFN by hand, with biases and ReLUs; a GRU's scan counts once per token."""
     task = small.cell('ffn').problem.task
     flat = task.seq_len * task.embedding_dim
-    assert cost.prediction_flops(small.cell('ffn').problem) == 2 * (flat * 16 + 16 * 16 + 16 * task.seq_len)
+    products = 2 * (flat * 16 + 16 * 16 + 16 * task.seq_len)
+    assert cost.prediction_flops(small.cell('ffn').problem) == products + (16 + 16 + task.seq_len) + (16 + 16)
     rnn = small.cell('rnn').problem
     per_token = 2 * 2 * (task.embedding_dim * 3 * 8 + 8 * 3 * 8) + 2 * 16
-    assert cost.prediction_flops(rnn) == task.seq_len * per_token
+    assert task.seq_len * per_token < cost.prediction_flops(rnn) < 1.5 * task.seq_len * per_token
     assert cost.num_parameters(rnn) == 2 * (task.embedding_dim * 24 + 8 * 24 + 48) + 17
+
+
+@pytest.mark.parametrize('model', ['transformer', 'attention', 'mlp_mixer', 'gla', 'min_gru', 's5'])
+def test_operations_are_those_that_the_compiler_counts_where_nothing_is_repeated(model):
+    problem = small.cell(model, seq_lens=16).problem
+    z_NxE = jax.ShapeDtypeStruct((16, problem.task.embedding_dim), jnp.float32)
+    params = held_out.abstract_params(problem.module, problem.task)
+    found = jax.jit(lambda p, z: models.predict(problem.module, p, z)).lower(params, z_NxE).cost_analysis()
+    assert cost.prediction_flops(problem) == pytest.approx(found['flops'] + found['transcendentals'], rel=0.1)
 
 
 def test_two_points_of_one_id_are_an_error():

@@ -42,7 +42,7 @@ TITLES = {
     'architectures_long': 'Who else retrieves at longer N: 1STR, a million labels in batches of 256',
     'architectures_causal': 'Who else tracks: parity by causal mixers, N = 4 and 8',
 }
-CAUSAL = 'parity by causal mixers'
+CAUSAL = 'causal parity'
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
     'architectures_long/figure.png': '1STR with a million labels in batches of 256, the best at the longest N on top',
@@ -135,8 +135,9 @@ def asked(rows):
 def text(rows):
     some = rows('architectures')
     done = {short(task): longest(some.where(task=task)) for task in TASKS if task in some.values('task')}
-    first = '; '.join(f'{name}, {winners(lanes)}' for name, lanes in done.items())
     done[CAUSAL] = longest(rows('architectures_causal'))
+    # Parity in both directions stands in the list below alone: by causal mixers it is asked at a longer N.
+    first = '; '.join(f'{name}, {winners(lanes)}' for name, lanes in done.items() if name != short('modular_sum'))
     more = '\n'.join(f'- {name}, {best(lanes, 4)}; {lost(lanes)}.' for name, lanes in done.items())
     return f"""
 Fewest of at most {some.values('max_samples')[0]:,} labels, at the longest prompts: {first}. A learner that knows where
@@ -369,7 +370,7 @@ A mixer that does not learn may do so with more labels. Equal parameters are unl
 {widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
 
 Flights ask by key here and by position in `who_wins`. Prompts are so short that what
-a state can hold hardly binds; but for the last columns mixers read in both directions, unlike those of language models.
+a state can hold hardly binds; but for causal parity mixers read in both directions, unlike those of language models.
 {with_plain_outputs(rows)}
 """
 
