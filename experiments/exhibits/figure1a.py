@@ -19,7 +19,7 @@ ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
 LIMITS = """
 It is tested on simple-1STR, as the published code does, though it trains on 1STR. It counts optimiser steps at one
-learning rate as much as statistics, and over these lengths the laws cannot be distinguished.
+learning rate as much as statistics, and the laws cannot be distinguished.
 """
 FOLDERS = {
     'figure1a': ('one_draw',),

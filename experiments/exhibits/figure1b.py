@@ -49,14 +49,14 @@ def reduced(part='transformer'):
 
 def text(rows):
     transformer, rnn, ffn = (rows('figure1b', model=model) for model in ('transformer', 'rnn', 'ffn'))
-    draws, (*others, last) = rows('figure1b_draws'), rnn.values('seq_len')
+    draws = rows('figure1b_draws')
     by = {backend: rnn.count(backend=backend) for backend in ('cpu', 'gpu')}
     with_all = analysis.exponent(pd.concat([draws.table, ffn.where(seq_len=(27, 29, 31, 33)).table]))
     return f"""
 From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
 {transformer.where(seq_len=33).mean()} samples, N^{transformer.exponent()}, the FFN from {ffn.where(seq_len=25).mean()}
-to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each. The RNN needs {rnn.mean(by='seq_len')} at
-N = {', '.join(map(str, others))} and {last}, N^{rnn.exponent()}.
+to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each, the RNN from {rnn.where(seq_len=25).mean()} to
+{rnn.where(seq_len=33).mean()}, N^{rnn.exponent()}.
 
 {draws.count()} draws at N = 25, these among them, need {draws.mean()} by the FFN, between {draws.smallest()} and
 {draws.largest()}.
@@ -74,9 +74,8 @@ def table(rows):
 
 def limits(rows):
     counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
-    said = ' and '.join(
-        f'{count} at N = {", ".join(map(str, counts.index[counts == count]))}' for count in sorted(set(counts))[::-1]
-    )
+    few = counts[counts < counts.max()]
+    fewer = f', at N = {", ".join(map(str, few.index))} at least {few.min()}' if len(few) else ''
     return f"""
-Lanes of the RNN: {said}. N grows only by a third, too little to fix an exponent or law.
+Lanes of the RNN: {counts.max()}{fewer}. N grows only by a third, too little to fix an exponent or law.
 """

@@ -126,8 +126,8 @@ def text(rows):
     best = ', '.join(f'{value:.2g}' for value in noisy['oracle'])
     return f"""
 The Transformer learns the join with {transformer.where(seq_len=4).mean()} prompts at N = 4 and
-{transformer.where(seq_len=last).mean()} at N = {last}, N^{transformer.exponent()}; the FFN with
-{ffn.where(seq_len=4).mean()} at N = 4 and {ffn.where(seq_len=ffn_last).mean()} at N = {ffn_last}.
+{transformer.where(seq_len=last).mean()} at N = {last}, N^{transformer.exponent()};
+{ffn.count(outcome='reached')} of {ffn.count()} FFNs learn it at N = 4 to {ffn_last}.
 
 With noise of norm {', '.join(f'{noise:g}' for noise in noisy.index)} on keys of norm 1 the Transformer errs, after all
 of its budget, by {errors}. The {ORACLE} errs by {best}, the mean

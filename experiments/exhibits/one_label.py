@@ -169,7 +169,9 @@ the Transformer's from {of_transformer[4]} to {of_transformer[256]}. The FFN's l
 {analysis.short_number(predicted)} prompts at N = 16.
 
 The smallest batch tried was {least:g}, the best at {chosen.eq(least).sum()} of {len(chosen)} points ({larger}). Width,
-depth and weight decay were not tuned. Of the paper's widths batches from {of_paper:g} on were tried, and the RNN is run
+depth and weight decay were not tuned.
+
+Of the paper's widths batches from {of_paper:g} on were tried, and the RNN is run
 at N = {listed(PUBLISHED['rnn'])} alone, with batches from {of_rnn:g} on; the least is the best for
 {points(ends_of_paper)}. Longer prompts are not run: from N = 512 on
 the Transformer's attention alone has more than 20,000 parameters.

@@ -107,7 +107,7 @@ def of_n_star_erm(rows, lanes):
         [searches[name] for name in (*RULE, 'seq_len')]
     )
     means = np.exp(logs.mean())[logs.size() >= numbers.MIN_LANES]
-    found = means.rename('samples').reset_index().assign(name='n* of Adam, or a bound')
+    found = means.rename('samples').reset_index().assign(name='n* of Adam')
     return pd.concat([found, memory_lines.capacity_lines(rows)], ignore_index=True)
 
 

@@ -120,8 +120,7 @@ def entry(point):
 def limits(rows):
     return f"""
 Prompts are far shorter than zoology's, N up to {max(rows('zoology').values('seq_len'))}, and there is one recurrent
-mixer, at one depth; a lane that does not reach 99 % within the budget may do so later. The effect of
-the convolution is not measured separately.
+mixer, at one depth. The effect of the convolution is not measured separately.
 
 {architectures.choice(rows('zoology'))}
 """
