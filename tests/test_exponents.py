@@ -229,7 +229,7 @@ def test_where_none_learns_the_line_predicts_between_other_lengths_alone():
     def without(seq_len):
         none = rows.copy()
         none.loc[rows['seq_len'] == seq_len, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
-        assert analysis.samples_table(none)[f'N = {seq_len}'].tolist() == ['≥ 40.0k, 0 of 5 learn']
+        assert analysis.samples_table(none)[f'N = {seq_len}'].tolist() == ['≥ 40k, 0 of 5 learn']
         return analysis.exponent(none)
 
     between, beyond = without(6), without(12)

@@ -255,8 +255,8 @@ def test_a_second_signal_ends_a_driver_whose_workers_hang(monkeypatch, capfd):
     class Driver:
         failed = ()
 
-        def __init__(self, *given):
-            self._stop = given[-1]
+        def __init__(self, *given, stop, **named):
+            self._stop = stop
 
         def run(self):
             signal.raise_signal(signal.SIGINT)

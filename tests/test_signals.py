@@ -24,8 +24,12 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch, capfd, number):
 
 def test_a_session_that_a_person_types_into_lives_on(monkeypatch):
     monkeypatch.setattr(sys, 'ps1', '>>> ', raising=False)
-    with signals.stopping() as stop:
-        signal.raise_signal(signal.SIGINT)
-        assert stop.is_set()
-        with pytest.raises(KeyboardInterrupt):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in a job in the background
+    try:
+        with signals.stopping() as stop:
             signal.raise_signal(signal.SIGINT)
+            assert stop.is_set()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)

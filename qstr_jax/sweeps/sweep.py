@@ -171,7 +171,9 @@ class Sweep:
         schema = TASKS.get(self.task).schema
         parts = [given.get(part, (schema[part].default,)) for part in ('link', 'encoding') if part in schema]
         named = [value for values in parts for value in values if isinstance(value, str)]
-        return frozenset((*registry.SCOPES, *self.models, *self.learners, 'closed_form', *self.probes, *named))
+        return frozenset(
+            (*registry.SCOPES, *self.models, *self.learners, 'closed_form', *map(str, self.probes), *named)
+        )
 
     def without_unused(self, kept: Container[str] = ()) -> 'Sweep':
         """The sweep without settings of models, learners and other things that it does not have.
