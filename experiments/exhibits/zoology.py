@@ -110,11 +110,7 @@ def table(rows):
 
 def entry(point):
     """'12.3k', '27.4k (3 of 5 learn)', '(1 of 5 learn)', or the accuracy where no lane reaches 99 %."""
-    if not point['num_learn']:
-        return f'– (accuracy {point["accuracy"]:.2f})'
-    learn = '' if point['num_learn'] == point['num_lanes'] else f'({point["num_learn"]} of {point["num_lanes"]} learn)'
-    mean = analysis.short_number(point['mean']) if point['num_learn'] >= numbers.MIN_LANES else ''
-    return f'{mean} {learn}'.strip()
+    return numbers.mean_of(point) if point['num_learn'] else f'– (accuracy {point["accuracy"]:.2f})'
 
 
 def limits(rows):

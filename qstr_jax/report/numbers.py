@@ -8,6 +8,7 @@ A number that rests on fewer than three lanes at some point is an error, and so 
 """
 
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -216,13 +217,18 @@ def _entry(lanes: pd.DataFrame) -> str:
     return '–' if lanes['seed'].nunique() < MIN_LANES else _text(summary.point_of(measured(lanes)), 'mean')
 
 
+def mean_of(point: Mapping[str, Any]) -> str:
+    """'12.3k', '27.4k (3 of 5 learn)', '~ 1.28k' or '≥ 1M'; '(2 of 5 learn)' of too few for a mean."""
+    some = learn_text(point)
+    if some and 0 < point['num_learn'] < MIN_LANES:
+        return f'({some})'
+    return f'{mean_text(point)}{some and f" ({some})"}'
+
+
 def _text(point: dict[str, Any], statistic: str) -> str:
-    """'12.3k', '27.4k (3 of 5 learn)', '(2 of 5 learn)', '~ 1.28k' or '≥ 1M': samples of a point."""
+    """The mean, smallest or largest samples of a point."""
     if statistic == 'mean':
-        some = learn_text(point)
-        if some and 0 < point['num_learn'] < MIN_LANES:
-            return f'({some})'
-        return f'{mean_text(point)}{some and f" ({some})"}'
+        return mean_of(point)
     bound = '≥ ' if point['lower_bound'] and statistic == 'max' else ''
     return f'{bound}{analysis.short_number(point[statistic])}'
 
