@@ -110,9 +110,10 @@ def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarr
     words, marks = [text.get_window_extent() for text in others], _marks(axis)
 
     def covered(centre: np.ndarray) -> float:
-        box = Bbox([centre - half, centre + half]).padded(_EDGE * _point(axis))
+        own = Bbox([centre - half, centre + half])
+        box = own.padded(_EDGE * _point(axis))  # Marks and edges need more room than other words.
         is_inside = axis.bbox.count_contains(box.corners()) == 4
-        cost = 1000 * sum(map(box.overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks)
+        cost = 1000 * sum(map(own.padded(_point(axis) / 2).overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks)
         if mark is None:
             return cost
         far = np.hypot(*(centre - mark)) / _point(axis)
