@@ -113,7 +113,8 @@ def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarr
         own = Bbox([centre - half, centre + half])
         box = own.padded(_EDGE * _point(axis))  # Marks and edges need more room than other words.
         is_inside = axis.bbox.count_contains(box.corners()) == 4
-        cost = 1000 * sum(map(own.padded(_point(axis) / 2).overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks)
+        num_covered = sum(map(own.padded(_point(axis) / 2).overlaps, words))
+        cost = 1000 * num_covered + 300 * (not is_inside) + box.count_contains(marks)
         if mark is None:
             return cost
         far = np.hypot(*(centre - mark)) / _point(axis)
