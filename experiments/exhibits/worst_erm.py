@@ -4,7 +4,7 @@ Minimises R̂ + λ max(0, level − error on fresh prompts) within the ball of L
 network. A fit counts if its norm is at most R, its training risk at most 0.001 and its test loss at least 0.05 by two
 standard errors. d_e = ⌊3 ln N⌋ at coherence ≤ 3/4 and the point-wise risk, as in n_star_erm. Parts `shrunk…` start
 at half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull. Parts
-`steps…` have four times as many steps, `more_steps` sixteen times, `hinge` other λ, `wide` d_e = 75.
+`steps…` have four times as many steps, `more_steps` sixteen times, `hinge` other λ, `wide…` d_e = 75.
 """
 
 import pathlib
@@ -44,6 +44,7 @@ PARTS = {
     'steps_256': {'seq_lens': (256,), **LONGER},
     'more_steps': {'seq_lens': (8, 16), **LONGER, 'max_steps': 64_000},
     'wide': {'starts': ('construction:0.5',)},
+    'wide_steps': LONGER,
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
 THRESHOLDS = (0.02, 0.05, 0.1)
@@ -55,7 +56,7 @@ TRIES = ['hinge', 'starts', 'max_steps']
 def get_config(part='log'):
     """As `n_star_erm` at R = 1 and d_e = ⌊3 ln N⌋, with the hinge, from Lemma 11's network."""
     base.check_part(part, FOLDERS)
-    config = n_star_erm.get_config('wide' if part == 'wide' else 'log')
+    config = n_star_erm.get_config('wide' if part.startswith('wide') else 'log')
     config.learners = ('worst_erm',)
     config.learner.reference = None
     config.update(seq_lens=(8, 16, 32, 64), radius=(1.0,), starts=('construction',), hinge=(0.1,))
