@@ -32,9 +32,7 @@ BUDGETS = {
 BATCHES = {
     **dict.fromkeys(BUDGETS, (64, 256, 1024)),
     **dict.fromkeys(('transformer_64', 'transformer_128'), (4, 16, 64, 256)),
-    'transformer_256': (16, 64, 256, 1024),
-    'rnn_12': (4, 16, 64, 256),
-    'published_rnn_4': (16, 64, 256),
+    **dict.fromkeys(('rnn_12', 'published_rnn_4'), (16, 64, 256)),
     **dict.fromkeys(('ffn_8', 'published_ffn_8'), (16, 64, 256, 1024)),
 }
 FOLDERS = {
