@@ -165,7 +165,7 @@ class Online:
         checks.number('learning_rate', self.learning_rate, 0)
         checks.number('weight_decay', self.weight_decay, 0)
         checks.integer('stop_after', self.stop_after, 0)
-        optimizers.check(self.optimizer)
+        optimizers.function(self.optimizer)  # an error if optax has none of this name
         starts.check(self)
         checks.integer('warmup_steps', self.warmup_steps, 0)
         if self.schedule == 'warmup_cosine' and not 0 < self.warmup_steps < self.max_steps:
@@ -238,11 +238,8 @@ class Online:
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
         """Trains all lanes up to the next check and tests those that are due; finished lanes stay as they are."""
         is_active_K = state_K.outcome == lanes.RUNNING
-
-        def window(state: State, data: Data, lane: Any) -> Any:
-            return train_window(state, data, lane, problem)
-
-        (params_K, opt_state_K), losses_KxS = lanes.over_lanes(window)(state_K, data_K, lanes_K)
+        train = lanes.over_lanes(functools.partial(train_window, problem=problem))
+        (params_K, opt_state_K), losses_KxS = train(state_K, data_K, lanes_K)
         guess = functools.partial(evaluate_subset, problem=problem)
         errors_KxT, guessed_K, estimate_K, error_K = lanes.over_chosen(guess, is_active_K, state_K, params_K, data_K)
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
