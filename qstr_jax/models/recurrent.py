@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax.models import initializers
+from qstr_jax.models import carry, initializers
 from qstr_jax.models.deep_cell import DeepCell
 from qstr_jax.models.gated_cell import UNROLL, GatedCell
 from qstr_jax.models.initializers import Position
@@ -53,7 +53,7 @@ class Recurrent(nn.Module):
 
         Both directions read padding after all tokens.
         """
-        order = slice(None, None, -1) if length is None else (length - 1 - jnp.arange(len(z_NxE))) % len(z_NxE)
+        order = carry.backward(len(z_NxE), length)
         z_2xNxE = jnp.stack([z_NxE, z_NxE[order]])
         states_NxF = side_by_side(self._cell()(z_2xNxE), self.states, order)
         if position is not None:

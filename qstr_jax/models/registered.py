@@ -116,13 +116,9 @@ def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = No
     return apply(params, z_NxE, **given)[position]
 
 
-def _params(module: nn.Module, key: jax.Array, z_NxE: jax.Array) -> Any:
-    return {'params': module.init(key, z_NxE).get('params', {})}
-
-
 def _of_params(module: nn.Module) -> Callable[[jax.Array, jax.Array], Any]:
     """The function from a key to predictions with the parameters that it draws."""
-    return lambda key, z_NxE: predict(module, _params(module, key, z_NxE), z_NxE)
+    return lambda key, z_NxE: predict(module, {'params': module.init(key, z_NxE).get('params', {})}, z_NxE)
 
 
 @functools.lru_cache(maxsize=256)
