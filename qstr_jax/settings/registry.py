@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from qstr_jax import columns
-from qstr_jax.settings import Schema, checks, schema_of
+from qstr_jax.settings import Schema, annotations, checks, function_names, schema_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +80,11 @@ class Registry:
     def _is_rerun(self, known: Entry, builder: Any) -> bool:
         """Whether this is the same definition again, as when a notebook cell is run twice."""
 
-        def place(thing: Any) -> tuple:
+        def defined(thing: Any) -> tuple[str, str]:
             function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)  # a link's function
-            return getattr(function, '__module__', ''), getattr(function, '__qualname__', repr(function))
+            return function_names.module_of(thing), getattr(function, '__qualname__', repr(function))
 
-        is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]
+        is_same = defined(known.builder) == defined(builder) and '<lambda>' not in defined(builder)[1]
         return known.kind == self.kind and (known.builder is builder or is_same)
 
     def get(self, name: object, flag: str | None = None) -> Entry:
@@ -127,6 +127,6 @@ def describe(name: str) -> str:
     for setting in entry.schema.values():
         is_lane = '; values are lanes of one program' if setting.is_traced else ''
         default = getattr(setting.default, '__name__', None) or repr(setting.default)
-        lines.append(f'  {name}.{setting.name} = {default}    {setting.type_name}{is_lane}')
+        lines.append(f'  {name}.{setting.name} = {default}    {annotations.words(setting.type)}{is_lane}')
         lines += [f'      {setting.meaning}'] if setting.meaning else []
     return '\n'.join(lines if entry.schema else [*lines, '  no settings'])

@@ -48,11 +48,6 @@ class Setting:
         return annotations.has_tuples(self.type)
 
     @property
-    def type_name(self) -> str:
-        """The type in words, such as 'an integer or None'."""
-        return annotations.words(self.type)
-
-    @property
     def column_type(self) -> str:
         """The type of its column, see `columns.Column`."""
         names = {bool: 'bool', int: 'int', float: 'float'}

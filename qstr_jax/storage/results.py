@@ -280,9 +280,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
 
 def make_compact(workdir: Any) -> None:
     """Copies the tables of many cells into one file each, from which `load` reads them in seconds."""
-    if '://' in str(workdir):
-        return
-    if not compact.is_worthwhile(workdir, _stamps(workdir, 'rows')):
+    if '://' in str(workdir) or not compact.is_worthwhile(workdir, _stamps(workdir, 'rows')):
         return
     for kind in 'curves', 'rows':  # Where there is a copy of the rows, there is one of the curves.
         stamps = _stamps(workdir, kind)
