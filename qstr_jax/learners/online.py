@@ -406,12 +406,6 @@ def evaluate_subset(state: State, params: Any, data: Data, problem: Problem) -> 
     return errors_T, jax.tree.map(jnp.mean, others), *screening.estimate(state.screen, errors_T)
 
 
-def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
-    """Whether a lane that has not reached the threshold has used up its `stop_after` samples."""
-    # Counted in checks, since the samples could overflow.
-    return (lane.stop_after > 0) & (num_checks > (lane.stop_after - 1) // learner.samples_per_check)
-
-
 def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     """The state of one lane after a check."""
     train_loss = jnp.mean(tested.losses_S)
@@ -419,17 +413,16 @@ def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
     is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks
-    outcome = jnp.where(is_outraced(state.checks + 1, lane, learner), lanes.OUTRACED, lanes.RUNNING)
+    num_checks = state.checks + 1
+    # Outraced is counted in checks, since the samples could overflow.
+    is_outraced = (lane.stop_after > 0) & (num_checks > (lane.stop_after - 1) // learner.samples_per_check)
+    outcome = jnp.where(is_outraced, lanes.OUTRACED, lanes.RUNNING)
     outcome = jnp.where(is_spent, lanes.CENSORED, outcome)
     outcome = jnp.where(is_reached, lanes.REACHED, outcome)
     outcome = jnp.where(is_finite, outcome, lanes.DIVERGED)
     standard_error = jnp.where(tested.is_evaluated, 0.0, tested.standard_error)
     point = Curves(
-        train_C=train_loss,
-        test_C=test_loss,
-        test_se_C=standard_error,
-        is_due_C=tested.is_due,
-        others_C=tested.others,
+        train_C=train_loss, test_C=test_loss, test_se_C=standard_error, is_due_C=tested.is_due, others_C=tested.others
     )
     return state._replace(
         outcome=outcome.astype(jnp.int32),

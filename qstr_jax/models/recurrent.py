@@ -75,16 +75,12 @@ class Recurrent(nn.Module):
 
     def _read_out(self, states_NxF: jax.Array, z_NxE: jax.Array) -> jax.Array:
         """f_y at each position, (N,) or (N, C)."""
-        scheme = self.initializer
-        if self.readout == 'linear':
-            layer = states_NxF
-            out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out')
-            return initializers.squeezed(out(layer))
-        layer = jnp.concatenate([states_NxF, z_NxE], axis=-1)
-        for i, width in enumerate(self.readout_widths or (self.width,)):
-            hidden = initializers.dense(width, scheme, layer.shape[-1], name=f'readout_{i}')
-            layer = jax.nn.relu(hidden(layer))
-        out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out', use_bias=False)
+        scheme, is_linear, layer = self.initializer, self.readout == 'linear', states_NxF
+        if not is_linear:
+            layer = jnp.concatenate([states_NxF, z_NxE], axis=-1)
+            for i, width in enumerate(self.readout_widths or (self.width,)):
+                layer = jax.nn.relu(initializers.dense(width, scheme, layer.shape[-1], name=f'readout_{i}')(layer))
+        out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out', use_bias=is_linear)
         return initializers.squeezed(out(layer))
 
 

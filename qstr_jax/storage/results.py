@@ -169,17 +169,13 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     return rows
 
 
-def load_all(
-    workdirs: Iterable[Any], strict: bool = False, read: Callable[[Any, bool], pd.DataFrame] = load
-) -> pd.DataFrame:
+def load_all(workdirs: Iterable[Any], read: Callable[[Any], pd.DataFrame] = load) -> pd.DataFrame:
     """All rows of the results directories at or below some directories, with the directory in the column `folder`."""
     frames = []
     for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
         try:
-            frames.append(read(folder, strict).assign(folder=str(folder)))
+            frames.append(read(folder).assign(folder=str(folder)))
         except ResultsError as error:
-            if strict:
-                raise
             warnings.warn(f'left out: {error}', stacklevel=2)
     frames = [frame for frame in frames if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -215,7 +211,10 @@ def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict
     for cell_id in sorted({*bare, *rows['cell']} - (known - {*bare})):
         path = cell_path(workdir, 'curves', cell_id)
         if cell_id in known or not path.exists():
-            error = _lacking(path, bare.count(cell_id)) if cell_id in known else _missing(path)
+            error = _missing(path)
+            if cell_id in known:
+                hint = 'delete both and run the cell again'
+                error = ResultsError(f'{path} lacks {bare.count(cell_id)} lanes of its rows: {hint}')
             if strict:
                 raise error
             warnings.warn(str(error), stacklevel=3)
@@ -238,10 +237,6 @@ def _without_curves(rows: pd.DataFrame, curves: pd.DataFrame) -> list[str]:
 
 def _missing(path: Any) -> ResultsError:
     return ResultsError(f'{path} is missing beside its rows: delete those and run the cell again')
-
-
-def _lacking(path: Any, count: int) -> ResultsError:
-    return ResultsError(f'{path} lacks {count} lanes of its rows: delete both and run the cell again')
 
 
 def _check_curves_have_rows(workdir: Any) -> None:

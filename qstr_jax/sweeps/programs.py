@@ -38,9 +38,7 @@ def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
 
 def abstract_lanes(problem: Problem, size: int) -> Any:
     """Shapes of the lanes of a cell."""
-    one = learners.lane(problem.learner, seed=0, task_seed=0)
-    dtypes = [np.int32 if isinstance(value, int) else np.float32 for value in one]
-    return type(one)(*(jax.ShapeDtypeStruct((size,), dtype) for dtype in dtypes))
+    return jax.eval_shape(lambda: lane_arrays([learners.lane(problem.learner, seed=0, task_seed=0)] * size))
 
 
 def abstract_state(problem: Problem, size: int) -> Any:
