@@ -133,12 +133,12 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         adapters.check_call(module, z_NxE)
     except flax.errors.InvalidRngError as error:
         raise ValueError(
-            f'models={name!r}: asks for random numbers when it predicts{failures.place(error)}; '
+            f'models={name!r}: asks for random numbers when it predicts{failures.users_line(error)}; '
             'a model is a function of parameters and prompt alone: leave out Dropout and the like'
         ) from error
     except (flax.errors.ScopeCollectionNotFound, flax.errors.ModifyScopeVariableError) as error:
         raise ValueError(
-            f'models={name!r}: keeps a state beside its parameters{failures.place(error)}; '
+            f'models={name!r}: keeps a state beside its parameters{failures.users_line(error)}; '
             'a model is a function of parameters and prompt alone: take LayerNorm in place of BatchNorm'
         ) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything

@@ -35,11 +35,7 @@ _ENTRIES: dict[str, Entry] = {}
 class Registry:
     """The things of one kind by name. Names are unique across the kinds that have settings, of which they are prefixes.
 
-    Args:
-        kind: what is registered, such as 'model'.
-        flag: the setting that takes such a name, such as 'models'.
-        leading: the arguments of a builder that come first and are not settings.
-        has_settings: whether things of this kind can have settings; only then are their names unique across kinds.
+    A `flag` is the setting that takes such a name; the `leading` arguments of a builder come first and are no settings.
     """
 
     def __init__(self, kind: str, flag: str, leading: tuple[str, ...] = (), has_settings: bool = True) -> None:

@@ -81,12 +81,9 @@ def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
 
 
 def check_tuned_alike(workdir: Any, known: Sequence[dict[str, Any]], sweep: dict[str, Any]) -> None:
-    """Raises ResultsError for a sweep that was tuned in another way than some, since no setting tells such lanes apart.
+    """Raises ResultsError for a sweep that was tuned in another way than those that are known in a directory.
 
-    Args:
-        workdir: the directory that has the others, into which the sweep is to go.
-        known: the other sweeps, as in config.json.
-        sweep: one more.
+    No setting would tell such lanes apart.
     """
     for other in known:
         is_of_lanes = all({'settings', 'models'} <= one.keys() for one in (other, sweep))  # no training loops outside

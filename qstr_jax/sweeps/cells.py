@@ -186,8 +186,8 @@ def _cells_of_model(
             axes = _learner_axes(sweep, learner_name, name)
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
             sizes = in_prompts(sweep.num_samples, sweep.samples_unit, task)
-            for place, learner_settings in enumerate(_product(axes)):
-                key = (learner_name, name, place)
+            for number, learner_settings in enumerate(_product(axes)):
+                key = (learner_name, name, number)
                 with failures.named(f'learners={name!r}'):
                     if key not in made:
                         made[key] = _learner(name, learner_settings, {**traced, **_tuned(sweep, name)})
