@@ -100,27 +100,15 @@ class Sweep:
         **settings: Any,
     ) -> None:
         presets.settings(preset)
-        learners = _distinct('learners', learners)
-        task_name = str(task.get('name', 'qstr')) if isinstance(task, Mapping) else task
         if isinstance(task, Mapping):
             settings['task'] = {name: value for name, value in task.items() if name != 'name'}
-        vars(self).update(  # a frozen dataclass does not allow assignments
-            models=_distinct('models', models),
-            task=task_name,
-            test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
-            test_seq_len=test_seq_len,
-            learners=learners,
-            num_samples=_distinct('num_samples', num_samples, least=0),
-            samples_unit=samples_unit,
-            num_seeds=num_seeds,
-            task_per_lane=task_per_lane,
-            task_seed=task_seed,
-            preset=preset,
-            probes=_distinct('probes', probes, least=0),
-            save_params=save_params,
-            lanes_per_batch=lanes_per_batch,
-            tune=tune if isinstance(tune, Tune) else parse(tune, learners),
-        )
+            task = str(task.get('name', 'qstr'))
+        test_task = presets.test_task(preset, task) if test_task is None else test_task
+        models, learners = _distinct('models', models), _distinct('learners', learners)
+        num_samples, probes = _distinct('num_samples', num_samples, least=0), _distinct('probes', probes, least=0)
+        tune = tune if isinstance(tune, Tune) else parse(tune, learners)
+        # A frozen dataclass does not allow assignments.
+        vars(self).update({name: value for name, value in locals().items() if name in FIELDS})
         self._check()
         if not isinstance(axes or {}, Mapping):
             raise ValueError(f"axes={axes!r}: give a mapping, such as {{'rnn.width': (64, 128)}}")
