@@ -109,6 +109,11 @@ def entries() -> Mapping[str, Entry]:
     return types.MappingProxyType(_ENTRIES)
 
 
+def having(kind: str, setting: str) -> list[Entry]:
+    """The things of a kind that have a setting of this name."""
+    return [entry for entry in _ENTRIES.values() if entry.kind == kind and setting in entry.schema]
+
+
 def describe(name: str) -> str:
     """The settings of one registered thing, or the names of all things of a kind, as text."""
     kinds = dict.fromkeys(entry.kind for entry in _ENTRIES.values())
