@@ -28,7 +28,8 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=timeout if timeout >= 0 else QUIET_SECONDS)
         if not lock.is_locked and timeout < 0:
-            logging.warning('another process has held %s for %.0f s: this one waits for it', path, QUIET_SECONDS)
+            message = 'another process has held %s for %.0f s: this one waits for it'
+            logging.warning(message, lock.lock_file, QUIET_SECONDS)
             lock.acquire()
     except OSError as error:
         raise files.ResultsError(f'cannot lock {path}: {error.strerror or error}') from error
