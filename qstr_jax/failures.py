@@ -29,7 +29,7 @@ def reason(error: BaseException) -> str:
     JAX and Flax put their advice into further lines.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return ': '.join([type(error).__name__, *lines[:1]]) + place(error)
+    return ': '.join([type(error).__name__, *lines[:1]]) + users_line(error)
 
 
 def import_plugin(module: str) -> None:
@@ -46,7 +46,7 @@ def import_plugin(module: str) -> None:
         raise ValueError(f'plugins={module!r}: {reason(error)}{hint}') from None
 
 
-def place(error: BaseException) -> str:
+def users_line(error: BaseException) -> str:
     """The user's line that an error comes from, as ' (mine.py, line 6)'; '' if there is none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
     return f' ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else ''

@@ -235,7 +235,7 @@ def write_rows(
         kept = mine.drop(columns='cell').dropna(axis=1, how='all')
         kept['samples_to_threshold'] = mine['samples_to_threshold'].astype('Int64')
         kept['test_loss'] = mine['test_loss']
-        curves = pd.concat([_curve(judges[place]) for place in mine.index], ignore_index=True).assign(**of_lanes)
+        curves = pd.concat([_curve(judges[i]) for i in mine.index], ignore_index=True).assign(**of_lanes)
         with claims.locked(folder, f'{cell}-tables'):
             _add(folder, str(cell), kept, curves)
     with claims.locked(folder, 'config'):

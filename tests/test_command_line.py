@@ -192,6 +192,21 @@ def test_flags_of_the_run_are_checked_before_any_work(given, line):
         runtime.check()
 
 
+def test_a_learners_reference_is_nothing_that_a_figure_takes():
+    config = base.get_config(models=('ffn',), learners=('adamw',), num_samples=(8,), reference='init')
+    (cell,) = sweeps.cells_of(base.to_sweep(config))
+    assert cell.problem.learner.reference == 'init'
+
+
+def test_directories_are_split_on_commas_and_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    for name in ('a1', 'a2', 'b'):
+        (tmp_path / name).mkdir()
+    with helpers.flag_values(workdir=['~/a*, ~/b']):
+        found = runtime.workdirs([f'{tmp_path}/a1'])
+    assert found == [str(tmp_path / name) for name in ('a1', 'a2', 'b')]
+
+
 def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):
     def refuse(path):
         raise ImportError('Please install gcsfs\nto use it')

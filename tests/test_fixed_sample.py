@@ -11,7 +11,7 @@ from flax import linen as nn
 from scipy import optimize
 
 from qstr_jax import learners, models, sweeps, tasks
-from qstr_jax.learners import fits
+from qstr_jax.learners import fits, projections
 from qstr_jax.learners.lanes import RUNNING
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.learners.problem import Problem
@@ -405,6 +405,15 @@ def test_bad_settings(learner, changes, word):
     with pytest.raises(ValueError, match=word) as caught:
         LEARNERS.get(learner).builder(**{**SMALL, **changes})
     assert '\n' not in str(caught.value)
+
+
+def test_bounds_of_several_matrices_are_one_constraint():
+    """And no axis, as of names with commas between them."""
+    constraint = 'hidden_0/kernel:operator:2+out/kernel:frobenius:1'
+    settings = {'models': 'ffn', 'learners': 'constrained', 'max_samples': None, 'constraint': constraint}
+    (cell,) = sweeps.cells_of(small.settings(num_samples=4, **settings))
+    sets = projections.parse(cell.problem.learner.constraint)
+    assert sets == (('hidden_0/kernel', 'operator', 2.0), ('out/kernel', 'frobenius', 1.0))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ NASTY = (
 # What once ended in a traceback, in nonsense or in a full memory; tried every time.
 KNOWN = (
     'config.seq_lens.foo=3', 'config.linear.x=3', 'config.models[0]=rnn', 'config.seq_lens=99999999999999999999',
-    'config.num_samples=[[1], [2]]', 'config.probes=[[1], [2]]', 'config.reference=3', 'config.reference=((1, 2),)',
+    'config.num_samples=[[1], [2]]', 'config.probes=[[1], [2]]',
+    'config.published_samples=3', 'config.published_samples=((1, 2),)',
     'config.notes=(3,)', 'config.x=', 'config.num_seeds=10000000', 'config.axes={"nowhere": (1, 2)}',
     'config.threshold=inf', 'config.learning_rate=1e999', 'config.encoding_dim=1000000000000', 'memory_limit_gb=inf',
     'memory_limit_gb=0', 'checkpoint_seconds=nan', 'num_processes=2', 'num_shards=100000000000', 'coordinator=',

@@ -156,7 +156,7 @@ def test_the_chunk_of_test_prompts_changes_errors_by_rounding_alone():
 
     def errors(chunk):
         own = dataclasses.replace(problem, test_chunk=chunk)
-        return quick_jit(lambda: held_out.errors_on(params, data.task_draw, data.test_prompts, own))()
+        return quick_jit(lambda: held_out.measured_on(params, data.task_draw, data.test_prompts, own)[0])()
 
     np.testing.assert_allclose(errors(100), errors(500), rtol=1e-5)
 

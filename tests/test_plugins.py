@@ -51,13 +51,13 @@ class Nearby(tasks.QSTR):
 '''
 SOFT = '''
 import jax.numpy as jnp
-from qstr_jax.tasks import link_functions, links
+from qstr_jax.tasks import links
 
 @links.register('soft')
 def soft(sharpness: float = 1.0):
     """A smooth absolute value."""
     def draw(key, sparsity, token_dim):
-        return {'u_D': link_functions.unit_vectors(key, (token_dim,))}
+        return {'u_D': links.unit_vectors(key, (token_dim,))}
 
     def label(params, x_QxD):
         return jnp.sum(jnp.log(jnp.cosh(sharpness * x_QxD @ params['u_D']))) / sharpness

@@ -81,7 +81,7 @@ def test_named_sets_touch_their_leaf_alone_and_heads_one_by_one():
         ('a:operator:-1', 'positive'),
         ('a:operator:x', 'positive'),
         ('a:operator:inf', 'positive'),
-        ('a:operator:1,a:two_one:1', 'a is given twice'),
+        ('a:operator:1+a:two_one:1', 'a is given twice'),
     ],
 )
 def test_bad_constraints(constraint, word):

@@ -45,8 +45,8 @@ def get_config(part='one_draw'):
     config = base.get_config(preset='published', seq_lens=(2, 4, 6, 8, 10, 12))
     config.title = '{task}: samples to test MSE {threshold}'
     config.notes = ('tested on simple-1STR, as published', 'at N = 2 a predictor that ignores t errs by 0.5')
-    config.reference_for.update(test_task='simple_qstr', task='qstr', link='linear', token_dim=10, threshold=0.7)
-    config.reference = tuple((*point, samples) for point, samples in PUBLISHED.items())
+    config.published_for.update(test_task='simple_qstr', task='qstr', link='linear', token_dim=10, threshold=0.7)
+    config.published_samples = tuple((*point, samples) for point, samples in PUBLISHED.items())
     if part != 'one_draw':
         config.task_per_lane = True
         config.models = ('rnn',) if part == 'own_draws_rnn' else ('transformer', 'ffn')
@@ -70,7 +70,7 @@ def draw(workdir, config):
     both = [pathlib.Path(workdir).parent / name for name in tuple(FOLDERS)[1:]]
     if pathlib.Path(workdir) in both and all((folder / 'rows').exists() for folder in both):
         rows = pd.concat(map(lanes.load, both), ignore_index=True)
-        reference = drawing.published_samples(rows, config.reference, config.reference_for)
+        reference = drawing.published_samples(rows, config.published_samples, config.published_for)
         figure = plots.samples_against(rows, reference=reference, **drawing.words(config, rows))
         drawing.save(figure, both[0], 'figure')
 

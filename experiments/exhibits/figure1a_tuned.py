@@ -26,7 +26,7 @@ def get_config(part='transformer'):
     config.check_every = 2
     config.title = '{task} at the best learning rate: samples to test MSE {threshold}'
     config.notes = ()
-    config.reference = ()  # The published samples are at one rate.
+    config.published_samples = ()  # The published samples are at one rate.
     return config
 
 

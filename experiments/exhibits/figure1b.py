@@ -30,10 +30,10 @@ def get_config(part='transformer'):
     config.update(task={'name': 'simple_qstr'}, task_per_lane=True, num_seeds=5)
     config.update(seq_lens=(25, 27, 29, 31, 33), threshold=0.02, check_every=100)
     config.title = '{task}: samples to test MSE {threshold}'
-    config.reference_for.update(
+    config.published_for.update(
         test_task='simple_qstr', task='simple_qstr', link='linear', token_dim=10, threshold=0.02
     )
-    config.reference = tuple((*point, samples) for point, samples in PUBLISHED.items())
+    config.published_samples = tuple((*point, samples) for point, samples in PUBLISHED.items())
     if part == 'draws':
         config.update(seq_lens=(25,), num_seeds=24)
     return config

@@ -23,7 +23,7 @@ def get_config(part='transformer'):
     config.tune.learning_rate = 'auto'
     config.check_every = 10
     config.title = '{task} at the best learning rate: samples to test MSE {threshold}'
-    config.reference = ()  # The published samples are at one rate.
+    config.published_samples = ()  # The published samples are at one rate.
     if part == 'rnn':
         config.update(seq_lens=(25,), num_seeds=3)
     return config

@@ -49,8 +49,8 @@ def get_config(plugins: tuple[str, ...] = (), **settings: Any) -> config_dict.Co
     config.title = ''  # above the figure; '{threshold}' and other columns in braces stand for their values
     config.notes = ()  # small print under the figure, with braces as in the title; '{num_seeds}' counts seeds
     # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
-    config.reference = ()
-    config.reference_for = config_dict.ConfigDict()
+    config.published_samples = ()
+    config.published_for = config_dict.ConfigDict()
     # Heat map: the columns on its axes (x, y), in its panels and above it (top), and the published value of each, whose
     # cell gets a frame.
     config.heatmap = config_dict.ConfigDict({'x': '', 'y': '', 'panels': '', 'top': ''})
@@ -98,7 +98,7 @@ def to_sweep(config: config_dict.ConfigDict, typed: Mapping[str, Any] = MappingP
         )
     import_plugins(config.plugins)
     settings: dict[str, Any] = {}
-    drawn = ('axes', 'plugins', 'x', 'title', 'notes', 'reference', 'reference_for', 'heatmap', 'published')
+    drawn = ('axes', 'plugins', 'x', 'title', 'notes', 'published_samples', 'published_for', 'heatmap', 'published')
     for name in config:
         if name in drawn:
             continue
@@ -119,7 +119,7 @@ def check_drawn(config: config_dict.ConfigDict, cells: Sequence[sweeps.Cell]) ->
     known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
     checks.choice('x', config.x, known)
     drawn = [(f'heatmap.{name}', config.heatmap[name]) for name in ('x', 'y', 'panels') if config.heatmap[name]]
-    drawn += [(group, column) for group in ('published', 'reference_for') for column in config[group]]
+    drawn += [(group, column) for group in ('published', 'published_for') for column in config[group]]
     for name, column in drawn:
         checks.choice(name, column, known)
     axes = [str(config.heatmap[name]) for name in ('x', 'y')]
@@ -128,11 +128,11 @@ def check_drawn(config: config_dict.ConfigDict, cells: Sequence[sweeps.Cell]) ->
     for name, text in (('title', config.title), *(('notes', note) for note in _several(config.notes))):
         if not isinstance(text, str) or not names.is_text(text):
             raise ValueError(f'{name}={text!a}: must be text in UTF-8')
-    for point in _several(config.reference):
+    for point in _several(config.published_samples):
         kinds: tuple[Any, ...] = (str, int, (int, float))
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3
         if not is_triple or not all(map(isinstance, point, kinds)):
-            raise ValueError(f'reference={point!r}: give triples of model, N and samples')
+            raise ValueError(f'published_samples={point!r}: give triples of model, N and samples')
 
 
 def _several(value: Any) -> tuple:

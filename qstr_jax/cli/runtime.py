@@ -58,7 +58,8 @@ def workdir(default: str | None = None) -> str:
 
 def workdirs(arguments: Iterable[str] = ()) -> list[str]:
     """The directories of --workdir and further ones: split on commas, globs expanded, each once."""
-    parts = [part.strip() for text in [*(WORKDIR.value or []), *arguments] for part in text.split(',') if part.strip()]
+    given = ','.join([*(WORKDIR.value or []), *arguments])
+    parts = [os.path.expanduser(part.strip()) for part in given.split(',') if part.strip()]
     found = [path for part in parts for path in (sorted(glob.glob(part)) or [reachable('workdir', part)])]
     if not found:
         raise ValueError('--workdir=DIR is missing: which results should be read?')

@@ -11,7 +11,7 @@ class Batch(NamedTuple):
     cell: str  # id of its cell
     number: int  # within the cell, as in `lane_batches.LaneBatch`
     name: str  # of its files
-    lanes: tuple[int, ...]  # which of the batch's lanes have no row yet, by their places in it
+    lanes: tuple[int, ...]  # which of the batch's lanes have no row yet, by their numbers in it
     work: float  # in any unit
     values: tuple[tuple, ...] = ()  # all lanes of the batch, each as its numbers
     size: int = 1  # lanes in batches of the cell

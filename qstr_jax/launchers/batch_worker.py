@@ -11,7 +11,8 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -37,17 +38,6 @@ class _Lines(Progress):
 
     def say(self, line: str) -> None:
         self.said.append(line)
-
-
-class _Given:
-    """Stands in for claims: it hands out one batch, which the driver gave."""
-
-    def __init__(self, batch: lane_batches.LaneBatch, missing: tuple) -> None:
-        self._left = [(batch, missing)]
-
-    @contextlib.contextmanager
-    def claim(self) -> Iterator[tuple[lane_batches.LaneBatch, tuple] | None]:
-        yield self._left.pop() if self._left else None
 
 
 class BatchWorker:
@@ -108,13 +98,15 @@ class BatchWorker:
         folders = [workdir / 'provenance', *(workdir / kind for kind in LEFT)]
         return {'files': {k: v for folder in folders for k, v in _files(workdir, folder).items()}, 'lines': lines.said}
 
-    def _given(self, batch: Batch) -> _Given:
+    def _given(self, batch: Batch) -> Any:
+        """Stands in for claims: it hands out one batch, which the driver gave."""
         if batch.cell not in self._cells:
             raise RuntimeError(f'{batch.cell} is no cell for a worker: it must have the code of the driver')
         cell = self._cells[batch.cell]
         lanes = tuple(map(cell.lanes[0]._make, batch.values))
         whole = lane_batches.LaneBatch(cell=cell, lanes=lanes, number=batch.number)
-        return _Given(whole, tuple(lanes[i] for i in batch.lanes))
+        left = iter([(whole, tuple(lanes[i] for i in batch.lanes)), None])
+        return types.SimpleNamespace(claim=lambda: contextlib.nullcontext(next(left)))
 
     def _keep(self, device: int, batch: Batch | None, files: Files) -> None:
         with self._mutex:

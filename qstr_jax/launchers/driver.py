@@ -106,8 +106,8 @@ class Driver:
         finally:
             for worker in self._workers.values():
                 self._engine.end(worker)
-            for place in list(self._beats):
-                self._forget_beats(place)
+            for slot in list(self._beats):
+                self._forget_beats(slot)
 
     def _take(self) -> None:
         """Takes new batches, and starts workers for them."""
@@ -132,10 +132,10 @@ class Driver:
         """Gives batches to idle devices, first to those that have compiled their cells."""
         self._idle.sort(key=self._queue.has_of)
         while self._idle and not self._stop.is_set() and len(self._queue):
-            number, device = place = self._idle.pop()
-            batch = self._queue.take(place)
+            number, device = slot = self._idle.pop()
+            batch = self._queue.take(slot)
             assert batch is not None
-            self._running[place] = batch
+            self._running[slot] = batch
             checkpoint = self._inbox(batch.folder).checkpoint(batch.name)
             self._call(number, 'run', device, batch, checkpoint, device=device)
 
@@ -157,7 +157,7 @@ class Driver:
 
     def _end_call(self, key: Hashable) -> None:
         call = self._calls.pop(key)
-        place = call.worker, call.device
+        slot = call.worker, call.device
         try:
             result = self._engine.result(key)
         except Lost:
@@ -169,8 +169,8 @@ class Driver:
         except Failed as error:
             if call.method != 'run':
                 raise
-            self._fail(self._running.pop(place), str(error))
-            self._idle.append(place)
+            self._fail(self._running.pop(slot), str(error))
+            self._idle.append(slot)
             return
         if call.method == 'num_devices':
             self._stillborn = 0
@@ -181,20 +181,20 @@ class Driver:
                 if batch is not None and batch.name == name:
                     self._receive((call.worker, device), batch, files)
         elif call.method == 'run':
-            self._finish(place, result)
+            self._finish(slot, result)
 
-    def _receive(self, place: tuple[int, int], batch: Batch, files: dict[str, bytes]) -> None:
+    def _receive(self, slot: tuple[int, int], batch: Batch, files: dict[str, bytes]) -> None:
         """Writes a running batch's checkpoint and heartbeat."""
         self._inbox(batch.folder).write(files)
-        self._beats[place] |= {(batch.folder, name) for name in files if name.startswith('progress/')}
+        self._beats[slot] |= {(batch.folder, name) for name in files if name.startswith('progress/')}
         if any(name.startswith('checkpoints/') for name in files):
             self._deaths[batch.name] = 0
 
-    def _finish(self, place: tuple[int, int], result: dict[str, Any]) -> None:
+    def _finish(self, slot: tuple[int, int], result: dict[str, Any]) -> None:
         """Writes what a batch left."""
-        batch, files = self._running.pop(place), result['files']
-        self._forget_beats(place)
-        self._idle.append(place)
+        batch, files = self._running.pop(slot), result['files']
+        self._forget_beats(slot)
+        self._idle.append(slot)
         try:
             self._inbox(batch.folder).write(files)
         except ResultsError as error:  # the files of this cell cannot be written
@@ -220,10 +220,10 @@ class Driver:
         """A worker is gone: its batches are given to others, and a new one is started."""
         self._engine.end(self._workers.pop(number))
         self._calls = {key: call for key, call in self._calls.items() if call.worker != number}
-        self._idle = [place for place in self._idle if place[0] != number]
-        for place in [place for place in self._running if place[0] == number]:
-            batch = self._running.pop(place)
-            self._forget_beats(place)
+        self._idle = [slot for slot in self._idle if slot[0] != number]
+        for slot in [slot for slot in self._running if slot[0] == number]:
+            batch = self._running.pop(slot)
+            self._forget_beats(slot)
             self._deaths[batch.name] += 1
             if self._deaths[batch.name] >= DEATHS:
                 self._fail(batch, f'its worker died {DEATHS} times')
@@ -233,6 +233,6 @@ class Driver:
         if not self._stop.is_set():
             self._start()
 
-    def _forget_beats(self, place: tuple[int, int]) -> None:
-        for folder, name in self._beats.pop(place, ()):
+    def _forget_beats(self, slot: tuple[int, int]) -> None:
+        for folder, name in self._beats.pop(slot, ()):
             self._inbox(folder).remove(name)

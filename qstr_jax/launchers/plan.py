@@ -93,15 +93,15 @@ class _Session(session.Session):
                     cell=batch.cell.id,
                     number=batch.number,
                     name=batch.name,
-                    lanes=tuple(places),
-                    work=lane_batches.work(batch.cell) * len(places),
+                    lanes=tuple(missing),
+                    work=lane_batches.work(batch.cell) * len(missing),
                     values=tuple(map(tuple, batch.lanes)),
                     size=size_of(batch.cell),
                     folder=results.SELECTION if workdir.name == results.SELECTION else '',
                     columns=tuple((extra_columns or {}).items()),
                 )
                 for batch in lane_batches.cut(cells, size_of)
-                if (places := [i for i, lane in enumerate(batch.lanes) if lane in left[batch.cell.id]])
+                if (missing := [i for i, lane in enumerate(batch.lanes) if lane in left[batch.cell.id]])
             ]
         )
 

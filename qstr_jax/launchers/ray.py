@@ -13,7 +13,6 @@ from typing import Any
 
 from qstr_jax import signals
 from qstr_jax.launchers import driver
-from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.launchers.driver import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.launchers.planner import Planner
@@ -48,28 +47,20 @@ class Actor:
             raise RuntimeError(str(error.code).removeprefix('error: ')) from None
         return self._worker.num_devices
 
-    def run(self, device: int, batch: Batch, checkpoint: dict[str, bytes]) -> dict[str, Any]:
-        """See `batch_worker.BatchWorker`."""
-        return self._worker.run(device, batch, checkpoint)
-
-    def news(self) -> dict[int, tuple[str, dict[str, bytes]]]:
-        """See `batch_worker.BatchWorker`."""
-        return self._worker.news()
-
-    def stop(self) -> None:
-        """See `batch_worker.BatchWorker`."""
-        self._worker.stop()
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Calls 'run', 'news' or 'stop' of the `batch_worker.BatchWorker`."""
+        return getattr(self._worker, method)(*arguments)
 
 
 class Engine:
     """Workers as actors of a cluster that this process has joined."""
 
-    def __init__(self, request: Request, actor: type = Actor) -> None:
+    def __init__(self, request: Request) -> None:
         import ray
 
         self._ray: Any = ray
         self._arguments = environment_of(request), (request.arguments, request.platform, request.devices)
-        self._actor: Any = ray.remote(actor).options(
+        self._actor: Any = ray.remote(Actor).options(
             **needs(request),
             max_restarts=0,
             max_concurrency=request.devices + 1,  # one for each device, and one to answer calls
@@ -81,7 +72,7 @@ class Engine:
 
     def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
         """See `driver.Engine`."""
-        return getattr(worker, method).remote(*arguments)
+        return worker.num_devices.remote() if method == 'num_devices' else worker.call.remote(method, *arguments)
 
     def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
         """See `driver.Engine`."""

@@ -27,15 +27,7 @@ class ClosedForm(FixedSample):
     """
 
     # Settings of the base class without effect, since no steps are taken.
-    STEPS: ClassVar[tuple[str, ...]] = (
-        'learning_rate',
-        'batch_size',
-        'schedule',
-        'max_steps',
-        'check_every',
-        'span',
-        'starts',
-    )
+    STEPS: ClassVar = ('learning_rate', 'batch_size', 'schedule', 'max_steps', 'check_every', 'span', 'starts')
 
     weight_decay: float = traced(0.01)
     has_penalty: bool = derived(False)

@@ -59,7 +59,7 @@ class Constrained(GradientSteps):
     Attributes:
         radius: R, in units of `radius_unit`.
         radius_unit: a registered unit of R; with 'absolute' R is the norm itself.
-        constraint: 'l2' bounds all parameters together; 'PATH:SET:RADIUS,…' bounds single matrices, see `projections`.
+        constraint: 'l2' bounds all parameters together; 'PATH:SET:RADIUS+…' bounds single matrices, see `projections`.
         optimizer: 'adam', or 'sgd' with momentum 0.9.
     """
 

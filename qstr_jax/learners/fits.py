@@ -205,7 +205,7 @@ def _measure_reference(fit: fitting.Fit, data: Data, problem: Problem) -> tuple[
         return jnp.float32(jnp.nan), jnp.float32(jnp.nan)
     risk = fitting.full_risk(fit, data, problem, span='free')(data.reference)
     test_prompts = jax.tree.map(lambda leaf: leaf[: problem.learner.test_samples], data.held_out)
-    errors_T = held_out.errors_on(data.reference, data.task_draw, test_prompts, problem)
+    errors_T, _ = held_out.measured_on(data.reference, data.task_draw, test_prompts, problem)
     return risk, jnp.mean(errors_T)
 
 

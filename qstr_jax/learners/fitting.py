@@ -3,6 +3,7 @@
 Most fits have a single stage; those of `min_norm` have one for each radius.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -180,9 +181,6 @@ def _step(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
 
 def steps(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tuple[Fit, jax.Array]:
     """`check_every` steps: the fit after them, and the mean of the objective."""
-
-    def body(fit: Fit, _: None) -> tuple[Fit, jax.Array]:
-        return _step(fit, radius, data, lane, problem)
-
-    fit, values_S = jax.lax.scan(body, fit, length=problem.learner.check_every)
+    step = functools.partial(_step, radius=radius, data=data, lane=lane, problem=problem)
+    fit, values_S = jax.lax.scan(lambda fit, _: step(fit), fit, length=problem.learner.check_every)
     return fit, jnp.mean(values_S)

@@ -17,17 +17,9 @@ import optax
 from flax import linen as nn
 
 from qstr_jax import models, tasks
-from qstr_jax.learners import bracket, fit_report, fits, held_out, optimizers, restarts, starts
-from qstr_jax.learners.fits import Data, Record, State
-from qstr_jax.learners.lanes import (
-    DIVERGED,
-    RUNNING,
-    Precision,
-    over_lanes,
-    over_lanes_in_parts,
-    select,
-    validate_precision,
-)
+from qstr_jax.learners import bracket, fit_report, fits, held_out, lanes, optimizers, restarts, starts
+from qstr_jax.learners.fits import Data, State
+from qstr_jax.learners.lanes import DIVERGED, RUNNING, over_lanes, over_lanes_in_parts, select
 from qstr_jax.learners.one_fit import OneFit
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import checks, derived, later, static, traced, validate_fields
@@ -87,13 +79,13 @@ class FixedSample(OneFit):
     starts: tuple[str, ...] = ('init',)
     reference: str = ''
     erm_tolerance: float = 1e-3
-    precision: Precision = None
+    precision: lanes.Precision = None
     threshold_on: Literal['loss', 'error_rate'] = later('loss')
     is_search: bool = derived(False)
 
     def __post_init__(self) -> None:
         validate_fields(self)
-        validate_precision(self)
+        lanes.validate_precision(self)
         counts = ('max_steps', 'check_every', 'max_samples', 'min_samples', 'test_samples', 'validation_samples')
         for name in counts:
             checks.integer(name, getattr(self, name))
@@ -152,12 +144,6 @@ class FixedSample(OneFit):
         """Names of settings without effect: those of a search if n is given, the tolerance without a reference."""
         unused = () if self.is_search else ('max_samples', 'min_samples', 'resolution', 'stop_after')
         return unused if self.reference else (*unused, 'erm_tolerance')
-
-    def is_erm(self, record: Record) -> Any:
-        """Whether the training risk is at most the reference's plus the tolerance; None without a reference."""
-        if not self.reference:
-            return None
-        return record.certificate.train_risk <= record.reference_train_risk + self.erm_tolerance
 
     @property
     def is_measured_at_checks(self) -> bool:

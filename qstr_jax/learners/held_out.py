@@ -43,14 +43,6 @@ def draw_prompts(
     return tasks.samples(keys_B, problem.test_task, task_draw.link)
 
 
-def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
-    """The model's first parameters, {'params': …}."""
-    z_NxE = jnp.zeros((problem.task.seq_len, problem.task.embedding_dim))
-    variables = problem.module.init(jax.random.fold_in(key, number) if number else key, z_NxE)
-    # Linen also returns what was sown; only parameters are trained.
-    return {'params': variables.get('params', {})}
-
-
 def measured_on(
     params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
@@ -78,11 +70,6 @@ def check_threshold(threshold_on: str, task: tasks.Task) -> None:
     """Raises ValueError for a threshold on the error rate where labels are numbers."""
     if threshold_on == 'error_rate' and task.loss != 'cross_entropy':
         raise ValueError(f"threshold_on='error_rate': the labels of task {task.name!r} are numbers; use 'loss'")
-
-
-def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
-    """Each held-out prompt's error, of the kind that the threshold is on: (2.1) or the error rate; (B,)."""
-    return measured_on(params, task_draw, prompts, problem)[0]
 
 
 def abstract_params(module: nn.Module, task: tasks.Task) -> Any:

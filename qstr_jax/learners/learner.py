@@ -153,8 +153,6 @@ def advance(state_K: Any, data_K: Any, lanes_K: Any, num_checks: Any, problem: P
     The memory of `state_K` is reused for the result.
     """
     learner = problem.learner
-
-    def check(state_K: Any) -> Any:
-        return learner.check(state_K, data_K, lanes_K, problem)
-
-    return lanes.run_checks(check, state_K, num_checks, learner.precision)
+    return lanes.run_checks(
+        lambda state_K: learner.check(state_K, data_K, lanes_K, problem), state_K, num_checks, learner.precision
+    )

@@ -45,9 +45,9 @@ def permuted(key: jax.Array, i: jax.Array, size: jax.Array) -> jax.Array:
 def minibatch(key: jax.Array, step: jax.Array, batch_size: int, size: jax.Array) -> jax.Array:
     """Indices (B,) of the examples of one minibatch: each example once per epoch, each epoch in its own order."""
 
-    def element(place: jax.Array) -> jax.Array:
+    def element(offset: jax.Array) -> jax.Array:
         # 32 bits: good for 4·10⁹ examples.
-        flat = step.astype(jnp.uint32) * jnp.uint32(batch_size) + place.astype(jnp.uint32)
+        flat = step.astype(jnp.uint32) * jnp.uint32(batch_size) + offset.astype(jnp.uint32)
         epoch, i = flat // size.astype(jnp.uint32), flat % size.astype(jnp.uint32)
         return permuted(jax.random.fold_in(key, epoch), i, size)
 

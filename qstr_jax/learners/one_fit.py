@@ -26,6 +26,8 @@ class OneFit:
     max_steps: int
     threshold: float
     tolerance: float
+    reference: str
+    erm_tolerance: float
 
     def rate_at(self, lane: Any, step: Any) -> Any:
         """The learning rate at a step, by the schedule."""
@@ -74,8 +76,10 @@ class OneFit:
         return found.grad_norm <= self.tolerance
 
     def is_erm(self, record: Record) -> Any:
-        """Whether a fit is an ERM, by its record; None if its learner does not say."""
-        return None
+        """Whether the training risk is at most the reference's plus the tolerance; None without a reference."""
+        if not self.reference:
+            return None
+        return record.certificate.train_risk <= record.reference_train_risk + self.erm_tolerance
 
     def is_enough(self, record: Record) -> Any:
         """Whether a search may stop at this fit's n."""

@@ -165,7 +165,7 @@ class Online:
         checks.number('learning_rate', self.learning_rate, 0)
         checks.number('weight_decay', self.weight_decay, 0)
         checks.integer('stop_after', self.stop_after, 0)
-        optimizers.check(self.optimizer)
+        optimizers.function(self.optimizer)  # an error if optax has none of this name
         starts.check(self)
         checks.integer('warmup_steps', self.warmup_steps, 0)
         if self.schedule == 'warmup_cosine' and not 0 < self.warmup_steps < self.max_steps:
@@ -238,11 +238,8 @@ class Online:
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
         """Trains all lanes up to the next check and tests those that are due; finished lanes stay as they are."""
         is_active_K = state_K.outcome == lanes.RUNNING
-
-        def window(state: State, data: Data, lane: Any) -> Any:
-            return train_window(state, data, lane, problem)
-
-        (params_K, opt_state_K), losses_KxS = lanes.over_lanes(window)(state_K, data_K, lanes_K)
+        train = lanes.over_lanes(functools.partial(train_window, problem=problem))
+        (params_K, opt_state_K), losses_KxS = train(state_K, data_K, lanes_K)
         guess = functools.partial(evaluate_subset, problem=problem)
         errors_KxT, guessed_K, estimate_K, error_K = lanes.over_chosen(guess, is_active_K, state_K, params_K, data_K)
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
@@ -409,12 +406,6 @@ def evaluate_subset(state: State, params: Any, data: Data, problem: Problem) -> 
     return errors_T, jax.tree.map(jnp.mean, others), *screening.estimate(state.screen, errors_T)
 
 
-def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
-    """Whether a lane that has not reached the threshold has used up its `stop_after` samples."""
-    # Counted in checks, since the samples could overflow.
-    return (lane.stop_after > 0) & (num_checks > (lane.stop_after - 1) // learner.samples_per_check)
-
-
 def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     """The state of one lane after a check."""
     train_loss = jnp.mean(tested.losses_S)
@@ -422,17 +413,16 @@ def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
     is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks
-    outcome = jnp.where(is_outraced(state.checks + 1, lane, learner), lanes.OUTRACED, lanes.RUNNING)
+    num_checks = state.checks + 1
+    # Outraced is counted in checks, since the samples could overflow.
+    is_outraced = (lane.stop_after > 0) & (num_checks > (lane.stop_after - 1) // learner.samples_per_check)
+    outcome = jnp.where(is_outraced, lanes.OUTRACED, lanes.RUNNING)
     outcome = jnp.where(is_spent, lanes.CENSORED, outcome)
     outcome = jnp.where(is_reached, lanes.REACHED, outcome)
     outcome = jnp.where(is_finite, outcome, lanes.DIVERGED)
     standard_error = jnp.where(tested.is_evaluated, 0.0, tested.standard_error)
     point = Curves(
-        train_C=train_loss,
-        test_C=test_loss,
-        test_se_C=standard_error,
-        is_due_C=tested.is_due,
-        others_C=tested.others,
+        train_C=train_loss, test_C=test_loss, test_se_C=standard_error, is_due_C=tested.is_due, others_C=tested.others
     )
     return state._replace(
         outcome=outcome.astype(jnp.int32),

@@ -17,34 +17,28 @@ KNOWN = ('adamw', 'sgd', 'adam', 'lion', 'muon', 'nadamw', 'adagrad', 'rmsprop',
 NOT_ONLINE = ('lbfgs', 'polyak_sgd', 'optimistic_gradient_descent', 'optimistic_adam_v2', 'noisy_sgd')
 
 
-def check(name: str) -> None:
-    """Raises ValueError unless optax has an optimiser of this name."""
-    _function(name)
-
-
 def takes_decay(name: str) -> bool:
     """Whether an optimiser has a weight decay."""
-    return 'weight_decay' in _parameters(_function(name))
+    return 'weight_decay' in _parameters(function(name))
 
 
 def build(name: str, learning_rate: Any, weight_decay: Any = None) -> optax.GradientTransformation:
     """An optimiser of optax with its default arguments, except that 'sgd' has a momentum of 0.9."""
-    function = _function(name)
     more = {'momentum': MOMENTUM} if name == 'sgd' else {}
     if weight_decay is not None:
         more['weight_decay'] = weight_decay
-    return function(learning_rate, **more)
+    return function(name)(learning_rate, **more)
 
 
 @functools.cache  # A sweep of ten thousand cells asks a million times.
-def _parameters(function: Any) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
+def _parameters(optimizer: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(optimizer).parameters)
 
 
-def _function(name: str) -> Any:
-    for place in (optax, contrib):
-        function = getattr(place, name, None) if isinstance(name, str) and not name.startswith('_') else None
-        if inspect.isfunction(function) and name not in NOT_ONLINE:
-            if next(iter(_parameters(function)), '') == 'learning_rate':
-                return function
+def function(name: str) -> Any:
+    """What makes the optimiser of a name; raises ValueError unless optax has one."""
+    for module in (optax, contrib):
+        found = getattr(module, name, None) if not name.startswith('_') and name not in NOT_ONLINE else None
+        if inspect.isfunction(found) and next(iter(_parameters(found)), '') == 'learning_rate':
+            return found
     raise checks.unknown('optimizer', name, KNOWN)

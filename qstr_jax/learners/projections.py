@@ -54,14 +54,15 @@ def l2(tree: Any, radius: Any) -> Any:
 
 @functools.cache
 def parse(constraint: str) -> tuple[tuple[str, str, float], ...]:
-    """The sets of a constraint: 'l2' → (), 'PATH:SET:RADIUS,…' → ((path, name, radius), …).
+    """The sets of a constraint: 'l2' → (), 'PATH:SET:RADIUS+…' → ((path, name, radius), …).
 
-    PATH is that of a leaf, such as 'attention/qk_HxExE'. RADIUS is multiplied by the lane's radius.
+    PATH is that of a leaf, such as 'attention/qk_HxExE'. RADIUS is multiplied by the lane's radius. Commas would make
+    an axis of a sweep.
     """
     if constraint == 'l2':
         return ()
     parts: list[tuple[str, str, float]] = []
-    for text in constraint.split(','):
+    for text in constraint.split('+'):
         fields = text.strip().split(':')
         if len(fields) != 3 or fields[1] not in SETS:
             raise ValueError(

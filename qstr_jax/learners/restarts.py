@@ -50,10 +50,6 @@ def first(params: Any) -> Restarts:
 def add(restarts: Restarts, params: Any, *, risk: jax.Array, train_loss: jax.Array, steps: jax.Array) -> Restarts:
     """The record after one more start is done."""
     is_best = risk < restarts.risk  # False for NaN.
-
-    def choose(new: Any, old: Any) -> Any:
-        return jax.tree.map(lambda one, other: jnp.where(is_best, one, other), new, old)
-
     return Restarts(
         number=restarts.number + 1,
         winner=jnp.where(is_best, restarts.number, restarts.winner),
@@ -61,7 +57,7 @@ def add(restarts: Restarts, params: Any, *, risk: jax.Array, train_loss: jax.Arr
         highest=jnp.where(jnp.isfinite(risk), jnp.maximum(restarts.highest, risk), restarts.highest),
         train_loss=jnp.where(is_best, train_loss, restarts.train_loss),
         steps=restarts.steps + steps,
-        params=choose(params, restarts.params),
+        params=jax.tree.map(lambda new, old: jnp.where(is_best, new, old), params, restarts.params),
     )
 
 

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import tasks
-from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
 
@@ -103,7 +102,11 @@ def _parse(text: str, setting: str = 'starts') -> tuple[Callable, float | None]:
 @register('init')
 def init(context: StartContext, number: float | None) -> Any:
     """The module's own first parameters; `init:K` draws others."""
-    return held_out.init_params(context.key, context.problem, 0 if number is None else int(number))
+    task = context.problem.task
+    key = jax.random.fold_in(context.key, int(number)) if number else context.key
+    variables = context.problem.module.init(key, jnp.zeros((task.seq_len, task.embedding_dim)))
+    # Linen also returns what was sown; only parameters are trained.
+    return {'params': variables.get('params', {})}
 
 
 @register('attention')

@@ -31,6 +31,11 @@ def in_blocks(attend: Callable[[jax.Array], jax.Array], query_HxMxA: jax.Array) 
     return einops.rearrange(heads_KxHxCxB, 'k h c b -> h (k c) b')[:, :num_queries]
 
 
+def softmax_1(scores_HxMxN: jax.Array) -> jax.Array:
+    """e^{s_j} / (1 + Σ_j e^{s_j}): one more score of 0, whose weight goes to no token."""
+    return jax.nn.softmax(jnp.pad(scores_HxMxN, ((0, 0), (0, 0), (0, 1))))[..., :-1]
+
+
 class _Attention(nn.Module):
     """The settings of both forms of attention, and how scores become outputs."""
 
@@ -52,9 +57,7 @@ class _Attention(nn.Module):
             if length is not None:
                 is_there_N = jnp.arange(scores_HxMxN.shape[-1]) < length
                 scores_HxMxN = jnp.where(is_there_N[None, None], scores_HxMxN, -jnp.inf)
-            if self.softmax_1:  # one more score of 0, whose weight goes to no token
-                return jax.nn.softmax(jnp.pad(scores_HxMxN, ((0, 0), (0, 0), (0, 1))), axis=-1)[..., :-1]
-            return jax.nn.softmax(scores_HxMxN, axis=-1)
+            return (softmax_1 if self.softmax_1 else jax.nn.softmax)(scores_HxMxN)
 
         if self.is_mutable_collection('intermediates'):
             self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxA))

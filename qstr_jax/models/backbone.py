@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax.models import initializers
+from qstr_jax.models import carry, initializers
 from qstr_jax.models.mixers.mixer import Spec
 
 
@@ -53,8 +53,7 @@ class Backbone(nn.Module):
             x_NxW = self._added(x_NxW, functools.partial(self._mix, spec, i, length), f'mixer_norm_{i}')
             if self.mlp != 'none':
                 x_NxW = self._added(x_NxW, functools.partial(self._mlp, i), f'mlp_norm_{i}')
-        y_NxC = self._dense(self.num_outputs, 'out')(self._normed(x_NxW, 'out_norm'))
-        return y_NxC[:, 0] if self.num_outputs == 1 else y_NxC
+        return initializers.squeezed(self._dense(self.num_outputs, 'out')(self._normed(x_NxW, 'out_norm')))
 
     def _added(self, x_NxW: jax.Array, part: Any, norm_name: str) -> jax.Array:
         made_NxW = part(self._normed(x_NxW, norm_name))
@@ -74,8 +73,7 @@ class Backbone(nn.Module):
         forward_NxW = kind(**settings, name=f'mixer_{i}')(self._convolved(x_NxW, f'mixer_{i}'))
         if not self.bidirectional:
             return forward_NxW
-        # This order is its own inverse.
-        order = slice(None, None, -1) if length is None else (length - 1 - jnp.arange(len(x_NxW))) % len(x_NxW)
+        order = carry.backward(len(x_NxW), length)  # its own inverse
         back = kind(**settings, name=f'mixer_{i}_back')
         return forward_NxW + back(self._convolved(x_NxW[order], f'mixer_{i}_back'))[order]
 

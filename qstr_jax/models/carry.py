@@ -12,6 +12,11 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 
+def backward(num_tokens: int, length: jax.Array | None) -> Any:
+    """The order in which the backward direction reads tokens: the last one first, and padding after all tokens."""
+    return slice(None, None, -1) if length is None else (length - 1 - jnp.arange(num_tokens)) % num_tokens
+
+
 def start(module: nn.Module, name: str, default: Any) -> Any:
     """What a sequence begins with."""
     return module.get_variable('carry', name, default)

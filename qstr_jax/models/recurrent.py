@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax.models import initializers
+from qstr_jax.models import carry, initializers
 from qstr_jax.models.deep_cell import DeepCell
 from qstr_jax.models.gated_cell import UNROLL, GatedCell
 from qstr_jax.models.initializers import Position
@@ -53,7 +53,7 @@ class Recurrent(nn.Module):
 
         Both directions read padding after all tokens.
         """
-        order = slice(None, None, -1) if length is None else (length - 1 - jnp.arange(len(z_NxE))) % len(z_NxE)
+        order = carry.backward(len(z_NxE), length)
         z_2xNxE = jnp.stack([z_NxE, z_NxE[order]])
         states_NxF = side_by_side(self._cell()(z_2xNxE), self.states, order)
         if position is not None:
@@ -75,16 +75,12 @@ class Recurrent(nn.Module):
 
     def _read_out(self, states_NxF: jax.Array, z_NxE: jax.Array) -> jax.Array:
         """f_y at each position, (N,) or (N, C)."""
-        scheme = self.initializer
-        if self.readout == 'linear':
-            layer = states_NxF
-            out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out')
-            return initializers.squeezed(out(layer))
-        layer = jnp.concatenate([states_NxF, z_NxE], axis=-1)
-        for i, width in enumerate(self.readout_widths or (self.width,)):
-            hidden = initializers.dense(width, scheme, layer.shape[-1], name=f'readout_{i}')
-            layer = jax.nn.relu(hidden(layer))
-        out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out', use_bias=False)
+        scheme, is_linear, layer = self.initializer, self.readout == 'linear', states_NxF
+        if not is_linear:
+            layer = jnp.concatenate([states_NxF, z_NxE], axis=-1)
+            for i, width in enumerate(self.readout_widths or (self.width,)):
+                layer = jax.nn.relu(initializers.dense(width, scheme, layer.shape[-1], name=f'readout_{i}')(layer))
+        out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out', use_bias=is_linear)
         return initializers.squeezed(out(layer))
 
 

@@ -116,13 +116,9 @@ def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = No
     return apply(params, z_NxE, **given)[position]
 
 
-def _params(module: nn.Module, key: jax.Array, z_NxE: jax.Array) -> Any:
-    return {'params': module.init(key, z_NxE).get('params', {})}
-
-
 def _of_params(module: nn.Module) -> Callable[[jax.Array, jax.Array], Any]:
     """The function from a key to predictions with the parameters that it draws."""
-    return lambda key, z_NxE: predict(module, _params(module, key, z_NxE), z_NxE)
+    return lambda key, z_NxE: predict(module, {'params': module.init(key, z_NxE).get('params', {})}, z_NxE)
 
 
 @functools.lru_cache(maxsize=256)
@@ -137,12 +133,12 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         adapters.check_call(module, z_NxE)
     except flax.errors.InvalidRngError as error:
         raise ValueError(
-            f'models={name!r}: asks for random numbers when it predicts{failures.place(error)}; '
+            f'models={name!r}: asks for random numbers when it predicts{failures.users_line(error)}; '
             'a model is a function of parameters and prompt alone: leave out Dropout and the like'
         ) from error
     except (flax.errors.ScopeCollectionNotFound, flax.errors.ModifyScopeVariableError) as error:
         raise ValueError(
-            f'models={name!r}: keeps a state beside its parameters{failures.place(error)}; '
+            f'models={name!r}: keeps a state beside its parameters{failures.users_line(error)}; '
             'a model is a function of parameters and prompt alone: take LayerNorm in place of BatchNorm'
         ) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything

@@ -36,7 +36,8 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
     online = kinds.split_kinds(lanes.at_thresholds(folder)).online
     together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
     for point, chosen in combinations.combinations(online, (config.x,), together):
-        reference = published_samples(chosen, config.reference, config.reference_for) if config.x == 'seq_len' else {}
+        points = config.published_samples
+        reference = published_samples(chosen, points, config.published_for) if config.x == 'seq_len' else {}
         figure = plots.samples_against(chosen, config.x, reference=reference, **words(config, chosen, point))
         save(figure, folder, f'figure{combinations.suffix(point)}')
         write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from qstr_jax import columns
-from qstr_jax.settings import Schema, checks, schema_of
+from qstr_jax.settings import Schema, annotations, checks, function_names, schema_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +35,7 @@ _ENTRIES: dict[str, Entry] = {}
 class Registry:
     """The things of one kind by name. Names are unique across the kinds that have settings, of which they are prefixes.
 
-    Args:
-        kind: what is registered, such as 'model'.
-        flag: the setting that takes such a name, such as 'models'.
-        leading: the arguments of a builder that come first and are not settings.
-        has_settings: whether things of this kind can have settings; only then are their names unique across kinds.
+    A `flag` is the setting that takes such a name; the `leading` arguments of a builder come first and are no settings.
     """
 
     def __init__(self, kind: str, flag: str, leading: tuple[str, ...] = (), has_settings: bool = True) -> None:
@@ -80,11 +76,11 @@ class Registry:
     def _is_rerun(self, known: Entry, builder: Any) -> bool:
         """Whether this is the same definition again, as when a notebook cell is run twice."""
 
-        def place(thing: Any) -> tuple:
+        def defined(thing: Any) -> tuple[str, str]:
             function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)  # a link's function
-            return getattr(function, '__module__', ''), getattr(function, '__qualname__', repr(function))
+            return function_names.module_of(thing), getattr(function, '__qualname__', repr(function))
 
-        is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]
+        is_same = defined(known.builder) == defined(builder) and '<lambda>' not in defined(builder)[1]
         return known.kind == self.kind and (known.builder is builder or is_same)
 
     def get(self, name: object, flag: str | None = None) -> Entry:
@@ -113,6 +109,11 @@ def entries() -> Mapping[str, Entry]:
     return types.MappingProxyType(_ENTRIES)
 
 
+def having(kind: str, setting: str) -> list[Entry]:
+    """The things of a kind that have a setting of this name."""
+    return [entry for entry in _ENTRIES.values() if entry.kind == kind and setting in entry.schema]
+
+
 def describe(name: str) -> str:
     """The settings of one registered thing, or the names of all things of a kind, as text."""
     kinds = dict.fromkeys(entry.kind for entry in _ENTRIES.values())
@@ -127,6 +128,6 @@ def describe(name: str) -> str:
     for setting in entry.schema.values():
         is_lane = '; values are lanes of one program' if setting.is_traced else ''
         default = getattr(setting.default, '__name__', None) or repr(setting.default)
-        lines.append(f'  {name}.{setting.name} = {default}    {setting.type_name}{is_lane}')
+        lines.append(f'  {name}.{setting.name} = {default}    {annotations.words(setting.type)}{is_lane}')
         lines += [f'      {setting.meaning}'] if setting.meaning else []
     return '\n'.join(lines if entry.schema else [*lines, '  no settings'])

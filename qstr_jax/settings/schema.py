@@ -48,11 +48,6 @@ class Setting:
         return annotations.has_tuples(self.type)
 
     @property
-    def type_name(self) -> str:
-        """The type in words, such as 'an integer or None'."""
-        return annotations.words(self.type)
-
-    @property
     def column_type(self) -> str:
         """The type of its column, see `columns.Column`."""
         names = {bool: 'bool', int: 'int', float: 'float'}
@@ -60,17 +55,10 @@ class Setting:
         return next((names[part] for part in parts if part in names), 'str')
 
     def values(self, given: object, label: str = '') -> tuple:
-        """The checked values that were given: one, or those of an axis.
+        """The checked values that were given, one or those of an axis; errors call the setting by the label.
 
         A tuple or list is an axis; for a setting whose values are tuples, only a list of tuples is. A string with
         commas is an axis of names.
-
-        Args:
-            given: from Python or from the command line.
-            label: what errors call the setting, such as 'rnn.width'.
-
-        Raises:
-            ValueError: a value has the wrong type, or an axis is empty or holds a value twice.
         """
         if isinstance(given, str) and ',' in given:
             given = tuple(part.strip() for part in given.split(',') if part.strip())
@@ -86,11 +74,7 @@ class Setting:
         return values
 
     def checked(self, value: object, label: str = '') -> Any:
-        """The value in the setting's own type: 1 becomes 1.0 where the type is float.
-
-        Raises:
-            ValueError: it has another type, or is not finite.
-        """
+        """The value in the setting's own type: 1 becomes 1.0 where the type is float."""
         return annotations.checked(label or self.name, value, self.type)
 
 
@@ -98,11 +82,7 @@ class Schema(dict[str, Setting]):
     """The settings of one registered thing by name, in the order in which they are defined."""
 
     def pick(self, name: str, label: str) -> Setting:
-        """The setting of a name.
-
-        Raises:
-            ValueError: there is no such setting; the message suggests the nearest.
-        """
+        """The setting of a name; the error for an unknown one suggests the nearest."""
         if name not in self:
             near = difflib.get_close_matches(name, self, n=1)
             hint = f'; did you mean {label}.{near[0]}?' if near else ''
@@ -111,11 +91,7 @@ class Schema(dict[str, Setting]):
         return self[name]
 
     def checked(self, values: dict[str, Any], label: str, is_bare: bool = False) -> dict[str, Any]:
-        """Values by name, each in the type of its setting.
-
-        Raises:
-            ValueError: an unknown name, or a value of another type.
-        """
+        """Values by name, each in the type of its setting."""
         prefix = '' if is_bare else f'{label}.'
         return {name: self.pick(name, label).checked(value, prefix + name) for name, value in values.items()}
 

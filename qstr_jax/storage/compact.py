@@ -30,18 +30,18 @@ class Copy:
 
     frame: pd.DataFrame  # rows or curves, with the column `cell`
     stamps: dict[str, tuple[int, int]]  # size and time of the file of each cell
-    places: dict[str, tuple[int, int]]  # the first line of each cell, and the one after its last
+    spans: dict[str, tuple[int, int]]  # the first line of each cell, and the one after its last
 
     def columns(self, cell_id: str, names: Iterable[str] | None = None) -> dict[str, list]:
         """The columns of one cell that are not empty, or those of some names."""
-        start, end = self.places[cell_id]
+        start, end = self.spans[cell_id]
         wanted = self._lists if names is None else [name for name in names if name in self._lists]
         found = {name: self._lists[name][start:end] for name in wanted}
         return {name: values for name, values in found.items() if any(value is not None for value in values)}
 
     def firsts(self, cell_id: str) -> dict[str, list]:
         """The first value of each column of one cell, where it has one."""
-        start, _ = self.places[cell_id]
+        start, _ = self.spans[cell_id]
         return {name: [values[start]] for name, values in self._lists.items() if values[start] is not None}
 
     @functools.cached_property
@@ -76,10 +76,10 @@ def _read(path: str, _: tuple[int, int]) -> Copy:
         first = frame.iloc[changes]
         ends = [*changes[1:].tolist(), len(frame)]
         stamps = dict(zip(first['cell'], zip(first[_SIZE], first[_TIME], strict=True), strict=True))
-        places = dict(zip(first['cell'], zip(changes.tolist(), ends, strict=True), strict=True))
+        spans = dict(zip(first['cell'], zip(changes.tolist(), ends, strict=True), strict=True))
         frame = frame.drop(columns=[_SIZE, _TIME])
         cell_tables.check_all(frame, pathlib.PurePath(path).stem)
-        return Copy(frame, stamps, places)
+        return Copy(frame, stamps, spans)
     except Exception:  # whoever wrote it; it is a copy, so nothing is lost
         return EMPTY
 

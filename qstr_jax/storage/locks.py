@@ -25,27 +25,18 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
     path = names.inside(workdir, 'locks', f'{name}.lock')
     lock = filelock.FileLock(str(path), thread_local=False)
     try:
-        _acquire(lock, timeout)
-    except filelock.Timeout:
-        yield False
-        return
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=timeout if timeout >= 0 else QUIET_SECONDS)
+        if not lock.is_locked and timeout < 0:
+            message = 'another process has held %s for %.0f s: this one waits for it'
+            logging.warning(message, lock.lock_file, QUIET_SECONDS)
+            lock.acquire()
     except OSError as error:
         raise files.ResultsError(f'cannot lock {path}: {error.strerror or error}') from error
     try:
-        yield True
+        yield lock.is_locked
     finally:
         lock.release()
-
-
-def _acquire(lock: filelock.FileLock, timeout: float) -> None:
-    if timeout >= 0:
-        lock.acquire(timeout=timeout)
-        return
-    try:
-        lock.acquire(timeout=QUIET_SECONDS)
-    except filelock.Timeout:
-        logging.warning('another process has held %s for %.0f s: this one waits for it', lock.lock_file, QUIET_SECONDS)
-        lock.acquire()
 
 
 def has_locks(workdir: Any) -> bool:

@@ -142,7 +142,7 @@ def _write(found: _Joined, target: Any) -> None:
             for lane, path in cell.params.items():
                 if path != (copied := names.inside(target, 'params', cell_id, lane)):
                     checkpoint.copy(path, copied)
-            results.add(target, cell_id, cell.rows, cell.curves, is_foreign=True)
+            results.add(target, cell_id, cell.rows, cell.curves)
     if found.selection:
         selection = results.open_workdir(names.inside(target, results.SELECTION))
         with locks.locked(selection, 'config'):

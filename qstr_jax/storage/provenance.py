@@ -130,11 +130,6 @@ def joined(known: dict[str, Any] | None, run: dict[str, Any]) -> dict[str, Any]:
     return {**run, **known, **{name: found for name, found in each.items() if found or name in known}}
 
 
-def of_programs(workdir: Any) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """The runs of a directory by (cell, program), see `by_program`."""
-    return by_program(load(workdir))
-
-
 def by_program(runs: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The runs that ran the programs of cells, or found them to be what their own code makes, by (cell, program)."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}

@@ -103,9 +103,9 @@ def read(path: Any, kind: str) -> dict[str, Any]:
         _VALIDATORS[kind](record)
     except fastjsonschema.JsonSchemaValueException as error:
         name = str(error.name)
-        place, rule = name.removeprefix('data').lstrip('.'), error.message.removeprefix(name).strip()
+        where, rule = name.removeprefix('data').lstrip('.'), error.message.removeprefix(name).strip()
         found = '' if isinstance(error.value, (dict, list)) else f'{error.value!r} '
-        reason = ' '.join(f'{place}: {found}{rule}'.removeprefix(': ').split())
+        reason = ' '.join(f'{where}: {found}{rule}'.removeprefix(': ').split())
         reason = reason if len(reason) <= 120 else f'{reason[:60]} … {reason[-50:]}'
         raise ResultsError(f'{path} is damaged ({reason}): restore it or delete it') from None
     return record

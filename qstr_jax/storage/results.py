@@ -81,12 +81,9 @@ def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
 
 
 def check_tuned_alike(workdir: Any, known: Sequence[dict[str, Any]], sweep: dict[str, Any]) -> None:
-    """Raises ResultsError for a sweep that was tuned in another way than some, since no setting tells such lanes apart.
+    """Raises ResultsError for a sweep that was tuned in another way than those that are known in a directory.
 
-    Args:
-        workdir: the directory that has the others, into which the sweep is to go.
-        known: the other sweeps, as in config.json.
-        sweep: one more.
+    No setting would tell such lanes apart.
     """
     for other in known:
         is_of_lanes = all({'settings', 'models'} <= one.keys() for one in (other, sweep))  # no training loops outside
@@ -169,17 +166,13 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     return rows
 
 
-def load_all(
-    workdirs: Iterable[Any], strict: bool = False, read: Callable[[Any, bool], pd.DataFrame] = load
-) -> pd.DataFrame:
+def load_all(workdirs: Iterable[Any], read: Callable[[Any], pd.DataFrame] = load) -> pd.DataFrame:
     """All rows of the results directories at or below some directories, with the directory in the column `folder`."""
     frames = []
     for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
         try:
-            frames.append(read(folder, strict).assign(folder=str(folder)))
+            frames.append(read(folder).assign(folder=str(folder)))
         except ResultsError as error:
-            if strict:
-                raise
             warnings.warn(f'left out: {error}', stacklevel=2)
     frames = [frame for frame in frames if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -215,7 +208,10 @@ def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict
     for cell_id in sorted({*bare, *rows['cell']} - (known - {*bare})):
         path = cell_path(workdir, 'curves', cell_id)
         if cell_id in known or not path.exists():
-            error = _lacking(path, bare.count(cell_id)) if cell_id in known else _missing(path)
+            error = _missing(path)
+            if cell_id in known:
+                hint = 'delete both and run the cell again'
+                error = ResultsError(f'{path} lacks {bare.count(cell_id)} lanes of its rows: {hint}')
             if strict:
                 raise error
             warnings.warn(str(error), stacklevel=3)
@@ -238,10 +234,6 @@ def _without_curves(rows: pd.DataFrame, curves: pd.DataFrame) -> list[str]:
 
 def _missing(path: Any) -> ResultsError:
     return ResultsError(f'{path} is missing beside its rows: delete those and run the cell again')
-
-
-def _lacking(path: Any, count: int) -> ResultsError:
-    return ResultsError(f'{path} lacks {count} lanes of its rows: delete both and run the cell again')
 
 
 def _check_curves_have_rows(workdir: Any) -> None:
@@ -280,9 +272,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
 
 def make_compact(workdir: Any) -> None:
     """Copies the tables of many cells into one file each, from which `load` reads them in seconds."""
-    if '://' in str(workdir):
-        return
-    if not compact.is_worthwhile(workdir, _stamps(workdir, 'rows')):
+    if '://' in str(workdir) or not compact.is_worthwhile(workdir, _stamps(workdir, 'rows')):
         return
     for kind in 'curves', 'rows':  # Where there is a copy of the rows, there is one of the curves.
         stamps = _stamps(workdir, kind)

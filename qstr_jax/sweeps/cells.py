@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, learners, models, tasks
+from qstr_jax import failures, learners, models, tasks
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import function_names, registry
@@ -186,8 +186,8 @@ def _cells_of_model(
             axes = _learner_axes(sweep, learner_name, name)
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
             sizes = in_prompts(sweep.num_samples, sweep.samples_unit, task)
-            for place, learner_settings in enumerate(_product(axes)):
-                key = (learner_name, name, place)
+            for number, learner_settings in enumerate(_product(axes)):
+                key = (learner_name, name, number)
                 with failures.named(f'learners={name!r}'):
                     if key not in made:
                         made[key] = _learner(name, learner_settings, {**traced, **_tuned(sweep, name)})
@@ -263,16 +263,10 @@ def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:
 
 def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...]:
     """Lanes of a cell: seeds × the values of its learner's traced settings."""
-    names = columns.with_role(learner.lane_settings(), 'lane')
-    names += [name for name in learner.lane_settings() if name not in names]
-    values = [axes.get(name, (getattr(learner, name),)) for name in names]
     kind = lane_type(tuple(learner.lane_settings()))
+    values = [axes.get(name, (getattr(learner, name),)) for name in kind._fields[2:]]  # after seed and task_seed
     return tuple(
-        kind(
-            seed=seed,
-            task_seed=seed if sweep.task_per_lane else sweep.task_seed,
-            **dict(zip(names, numbers, strict=True)),
-        )
+        kind(seed, seed if sweep.task_per_lane else sweep.task_seed, *numbers)
         for seed, *numbers in itertools.product(range(sweep.num_seeds), *values)
     )
 

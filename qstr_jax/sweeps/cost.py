@@ -38,6 +38,11 @@ def training_flops(problem: Problem, num_samples: int) -> int:
     return 3 * num_samples * prediction_flops(problem)
 
 
+def budget_flops(problem: Problem) -> int:
+    """Floating-point operations of a lane that uses its whole budget."""
+    return training_flops(problem, problem.learner.most_examples())
+
+
 def _flops(jaxpr: Any) -> int:
     """Operations of a traced program, those of a scan once for each step, where the compiler counts a step once."""
     total = 0

@@ -102,9 +102,5 @@ def _distance(one: Places, other: Places) -> int:
 
 def _neighbours(grids: Sequence[Grid], places: Places) -> list[Places]:
     """The places one step away in one setting."""
-    found = []
-    for i, grid in enumerate(grids):
-        for step in 1, -1:
-            if grid.has(places[i] + step):
-                found.append((*places[:i], places[i] + step, *places[i + 1 :]))
-    return found
+    moves = [(i, places[i] + step) for i in range(len(grids)) for step in (1, -1)]
+    return [(*places[:i], place, *places[i + 1 :]) for i, place in moves if grids[i].has(place)]

@@ -53,12 +53,12 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
     loads = [0.0] * min(count, len(cells))  # the lightest share is then always among these
     mine = []
     costs = [work(cell) for cell in cells]
-    for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
-        lightest = min(range(len(loads)), key=lambda i: loads[i])
-        loads[lightest] += costs[place]
+    for i in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
+        lightest = min(range(len(loads)), key=loads.__getitem__)
+        loads[lightest] += costs[i]
         if lightest == index:
-            mine.append(place)
-    return tuple(cells[place] for place in sorted(mine))
+            mine.append(i)
+    return tuple(cells[i] for i in sorted(mine))
 
 
 def default_size(module: Any, num_lanes: int, platform: str) -> int:

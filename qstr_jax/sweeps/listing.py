@@ -34,7 +34,7 @@ def describe(sweep: Sweep, cells: Sequence[Cell], workdir: Any = None) -> str:
     each = [paces.get(cell.id, nothing) for cell in cells]
     times = [one._replace(seconds=one.seconds * number) for one, number in zip(each, left, strict=True)]
     lines = _table(cells, there, times)
-    flops = sum(len(cell.lanes) * _most_flops(cell) for cell in cells)
+    flops = sum(len(cell.lanes) * cost.budget_flops(cell.problem) for cell in cells)
     num_lanes, num_reported = sum(len(cell.lanes) for cell in cells), tuned.num_reported(sweep, cells)
     lines.append(
         f'{len(cells)} cells, {num_lanes} lanes, at most {flops / 1e12:,.0f} TFLOP of '
@@ -52,11 +52,6 @@ def describe(sweep: Sweep, cells: Sequence[Cell], workdir: Any = None) -> str:
     return '\n'.join(lines)
 
 
-def _most_flops(cell: Cell) -> int:
-    """Operations of a lane that uses its whole budget."""
-    return cost.training_flops(cell.problem, cell.problem.learner.most_examples())
-
-
 def _table(cells: Sequence[Cell], there: Sequence[int], times: Sequence[pace.Pace]) -> list[str]:
     width = max(40, *(len(cell.id) for cell in cells))
     counts = f'{"lanes":>5s} {"there":>5s} {"parameters":>10s}'
@@ -64,7 +59,7 @@ def _table(cells: Sequence[Cell], there: Sequence[int], times: Sequence[pace.Pac
     for cell, known, time in zip(cells, there, times, strict=True):
         lines.append(
             f'{cell.id:{width}s} {len(cell.lanes):5d} {known:5d} {cost.num_parameters(cell.problem):10,d} '
-            f'{_most_flops(cell) / 1e12:25.3g} {_text(time):>10s}'
+            f'{cost.budget_flops(cell.problem) / 1e12:25.3g} {_text(time):>10s}'
         )
     return lines
 

@@ -86,7 +86,7 @@ def _estimated(cells: Sequence[Cell]) -> dict[str, Pace]:
     log_speeds = [math.log(size / _seconds_on_machine(cell)) for size, cell in ends.items()]
 
     def seconds(cell: Cell) -> float:
-        budget = cost.training_flops(cell.problem, cell.problem.learner.most_examples())
+        budget = cost.budget_flops(cell.problem)
         if not budget or not ends:
             return math.nan if budget else 0.0
         speed = math.exp(np.interp(math.log(flops[cell.id]), [math.log(size) for size in ends], log_speeds))

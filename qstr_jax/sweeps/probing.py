@@ -32,7 +32,7 @@ def complete(
     refresh: bool,
 ) -> None:
     """Adds the columns of probes to the rows that lack them, or have them of other code."""
-    runs = provenance.of_programs(workdir) if probes else {}
+    runs = provenance.by_program(provenance.load(workdir)) if probes else {}
     lost = []
     for cell in cells if probes else ():
         path = results.cell_path(workdir, 'rows', cell.id)

@@ -38,9 +38,7 @@ def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
 
 def abstract_lanes(problem: Problem, size: int) -> Any:
     """Shapes of the lanes of a cell."""
-    one = learners.lane(problem.learner, seed=0, task_seed=0)
-    dtypes = [np.int32 if isinstance(value, int) else np.float32 for value in one]
-    return type(one)(*(jax.ShapeDtypeStruct((size,), dtype) for dtype in dtypes))
+    return jax.eval_shape(lambda: lane_arrays([learners.lane(problem.learner, seed=0, task_seed=0)] * size))
 
 
 def abstract_state(problem: Problem, size: int) -> Any:
@@ -81,8 +79,8 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
 
 def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
     """Both programs, compiled for one device, and their fingerprint."""
-    place = functools.partial(_placed, sharding=jax.sharding.SingleDeviceSharding(device))
-    programs = traced(platforms.for_platform(problem, device.platform), size, place)
+    put = functools.partial(_put, sharding=jax.sharding.SingleDeviceSharding(device))
+    programs = traced(platforms.for_platform(problem, device.platform), size, put)
     init, advance = (
         program.lower().compile(compiler_options=platforms.options(device.platform, name))
         for program, name in zip(programs, ('init', 'advance'), strict=True)
@@ -96,16 +94,16 @@ def fingerprint(problem: Problem, size: int, platform: str) -> str:
     return fingerprints.of(*(program.jaxpr for program in programs))
 
 
-def traced(problem: Problem, size: int, place: Callable[[Any], Any] = lambda leaf: leaf) -> tuple[Any, Any]:
-    """`init` and `advance` of a cell that suits a platform already, traced; `place` says where each array lies."""
-    lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
+def traced(problem: Problem, size: int, put: Callable[[Any], Any] = lambda leaf: leaf) -> tuple[Any, Any]:
+    """`init` and `advance` of a cell that suits a platform already, traced; `put` says where each array lies."""
+    lanes_K = jax.tree.map(put, abstract_lanes(problem, size))
     init = learners.init.trace(lanes_K, problem)
-    data_K, state_K = jax.tree.map(place, init.out_info)
-    num_checks = place(jax.ShapeDtypeStruct((), np.int32))
+    data_K, state_K = jax.tree.map(put, init.out_info)
+    num_checks = put(jax.ShapeDtypeStruct((), np.int32))
     return init, learners.advance.trace(state_K, data_K, lanes_K, num_checks, problem)
 
 
-def _placed(leaf: Any, sharding: Any) -> Any:
+def _put(leaf: Any, sharding: Any) -> Any:
     weak_type = getattr(leaf, 'weak_type', False)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak_type)
 

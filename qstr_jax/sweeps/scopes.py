@@ -5,7 +5,6 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from qstr_jax import learners
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.settings import registry
 from qstr_jax.tasks.task import REGISTRY as TASKS
@@ -19,7 +18,7 @@ NAMED_BY = {'model': 'models', 'learner': 'learners', 'task': 'task.name'}
 def whose(setting: str) -> tuple[str, str] | None:
     """Who has a setting of this name, and how it is given, as ('the learner', 'learning_rate'); None if nobody has."""
     for kind in ('task', 'learner'):
-        if any(entry.kind == kind and setting in entry.schema for entry in registry.entries().values()):
+        if registry.having(kind, setting):
             return f'the {kind}', setting
     owners = [name for name, entry in registry.entries().items() if setting in entry.schema]
     return (owners[0], f'{owners[0]}.{setting}') if owners else None
@@ -27,8 +26,8 @@ def whose(setting: str) -> tuple[str, str] | None:
 
 def _of_others(given: str, kind: str, name: str, setting: str) -> ValueError:
     """The error for a setting that only other tasks or learners have."""
-    have = [entry.name for entry in registry.entries().values() if entry.kind == kind and setting in entry.schema]
-    return ValueError(f'{given}: {kind} {name} has no such setting; {kind}s that have it: {", ".join(have)}')
+    have = ', '.join(entry.name for entry in registry.having(kind, setting))
+    return ValueError(f'{given}: {kind} {name} has no such setting; {kind}s that have it: {have}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +56,7 @@ class Scopes:
     def of(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
         """(scope, name, value) of what was given under a key."""
         if isinstance(value, Mapping):
-            of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
-            if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):
+            if key in (*ALIASES, *TASKS.get(self.task).schema) or registry.having('learner', key):
                 raise ValueError(f'{key}={value!r}: give one value, or several with commas between them')
             return [(self._scope(key), str(name), one) for name, one in value.items()]
         if '.' in key:
@@ -69,7 +67,7 @@ class Scopes:
             raise ValueError('sample_size: give num_samples, which counts in samples_unit')
         if name in TASKS.get(self.task).schema:
             return [('task', name, value)]
-        if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
+        if registry.having('learner', name):
             return [('learner', name, value)]
         if name in NAMED_BY:
             raise ValueError(f'{name}={value!r}: has settings, not names; did you mean {NAMED_BY[name]}={value!r}?')
@@ -111,7 +109,7 @@ class Scopes:
         for schema in schemas.values():
             if name in schema:
                 return schema[name].values(value, name if scope in ('task', 'learner') else f'{scope}.{name}')
-        if scope == 'learner' and any(name in LEARNERS.get(one).schema for one in learners.names()):
+        if scope == 'learner' and registry.having('learner', name):
             raise ValueError(
                 f'{name}={value!r}: would be ignored, since learners={",".join(self.learners)} has no {name}'
             )

@@ -51,7 +51,7 @@ def _judged(
 ) -> tuple[list[tuple[Cell, str, Any]], list[tuple[str, str]]]:
     """The cells that have rows of another program, why, and their `origin`; and what was found to be the same."""
     tables = _tables(workdir, cells)
-    runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
+    runs = provenance.by_program(provenance.load(workdir)) if any('program' in rows for _, rows in tables) else {}
     stale: list[tuple[Cell, str, Any]] = []
     checked: list[tuple[str, str]] = []
     for cell, rows in tables:
@@ -80,7 +80,7 @@ def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str
         for other in _made(rows)
         if all(other[name] == made[name] for name in ('backend', 'lanes_per_batch'))
     } - {made['program']}
-    runs = provenance.of_programs(workdir) if others else {}
+    runs = provenance.by_program(provenance.load(workdir)) if others else {}
     for program in sorted(others):
         if _is_ours(made_by := runs.get((cell.id, program), []), record):
             raise _error(workdir, cell.id, _changes(cell, made_by, record))

@@ -100,35 +100,21 @@ class Sweep:
         **settings: Any,
     ) -> None:
         presets.settings(preset)
-        task_name = str(task.get('name', 'qstr')) if isinstance(task, Mapping) else task
         if isinstance(task, Mapping):
             settings['task'] = {name: value for name, value in task.items() if name != 'name'}
-        vars(self).update(  # a frozen dataclass does not allow assignments
-            models=_distinct('models', models),
-            task=task_name,
-            test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
-            test_seq_len=test_seq_len,
-            learners=_distinct('learners', learners),
-            num_samples=_distinct('num_samples', num_samples, least=0),
-            samples_unit=samples_unit,
-            num_seeds=num_seeds,
-            task_per_lane=task_per_lane,
-            task_seed=task_seed,
-            preset=preset,
-            probes=_distinct('probes', probes, least=0),
-            save_params=save_params,
-            lanes_per_batch=lanes_per_batch,
-            tune=tune if isinstance(tune, Tune) else parse(tune, _distinct('learners', learners)),
-        )
+            task = str(task.get('name', 'qstr'))
+        test_task = presets.test_task(preset, task) if test_task is None else test_task
+        models, learners = _distinct('models', models), _distinct('learners', learners)
+        num_samples, probes = _distinct('num_samples', num_samples, least=0), _distinct('probes', probes, least=0)
+        tune = tune if isinstance(tune, Tune) else parse(tune, learners)
+        # A frozen dataclass does not allow assignments.
+        vars(self).update({name: value for name, value in locals().items() if name in FIELDS})
         self._check()
         if not isinstance(axes or {}, Mapping):
             raise ValueError(f"axes={axes!r}: give a mapping, such as {{'rnn.width': (64, 128)}}")
         object.__setattr__(self, 'given', self._scopes.triples(settings, axes or {}))
         if self.tune:
-            _check_seeds(self.num_seeds, self.task_seed, self.tune)
-        for scope, name, values in self.given:
-            if self.tune and name in self.tune.names and (scope == 'learner' or scope in LEARNERS.names()):
-                raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
+            self._check_tuned(self.tune)
 
     def _check(self) -> None:
         for name in self.models:
@@ -159,6 +145,16 @@ class Sweep:
                 f'num_samples={self.num_samples}: learner online draws fresh prompts and would ignore it; '
                 'its budget is max_samples'
             )
+
+    def _check_tuned(self, tune: Tune) -> None:
+        """Raises ValueError where a reported lane would choose its own settings, or a tuned setting is given."""
+        for name, last in (('num_seeds', self.num_seeds - 1), ('task_seed', self.task_seed)):
+            if last >= (first := tune.seeds[0]):
+                given = f'{name}={getattr(self, name)}'
+                raise ValueError(f'{given}: seeds from {first:,} on are those that choose tuned settings')
+        for scope, name, values in self.given:
+            if name in tune.names and (scope == 'learner' or scope in LEARNERS.names()):
+                raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
 
     @property
     def _scopes(self) -> Scopes:
@@ -247,13 +243,6 @@ def _distinct(name: str, value: Any, least: int = 1) -> tuple:
     if any(value in found[:i] for i, value in enumerate(found)):
         raise ValueError(f'{name}={found}: a value is given twice')
     return found
-
-
-def _check_seeds(num_seeds: int, task_seed: int, tune: Tune) -> None:
-    """Raises ValueError where a lane that is reported would choose its own settings."""
-    for name, value, last in (('num_seeds', num_seeds, num_seeds - 1), ('task_seed', task_seed, task_seed)):
-        if last >= tune.seeds[0]:
-            raise ValueError(f'{name}={value}: seeds from {tune.seeds[0]:,} on are those that choose tuned settings')
 
 
 def in_prompts(values: tuple[float, ...], unit: str, task: Any) -> tuple[int, ...]:

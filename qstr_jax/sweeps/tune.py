@@ -37,7 +37,8 @@ class Tune:
     margin: float = 1.1
 
     def __post_init__(self) -> None:
-        known = sorted({name for entry in _learners() for name in entry.schema} - GOALS)
+        learners = [entry for entry in registry.entries().values() if entry.kind == 'learner']
+        known = sorted({name for entry in learners for name in entry.schema} - GOALS)
         if not self.names:
             raise ValueError(f'tune: name the settings to tune, such as learning_rate=auto; one of {", ".join(known)}')
         for name in self.names:
@@ -106,9 +107,5 @@ def _values(name: str, given: Any, learners: Sequence[str]) -> tuple:
 
 def _having(name: str, learners: Sequence[str]) -> list[registry.Entry]:
     """The learners of a sweep that have a setting, or all that do."""
-    found = [entry for entry in _learners() if name in entry.schema]
+    found = registry.having('learner', name)
     return [entry for entry in found if entry.name in learners] or found
-
-
-def _learners() -> list[registry.Entry]:
-    return [entry for entry in registry.entries().values() if entry.kind == 'learner']

@@ -8,7 +8,7 @@ directory share the lanes of each step.
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from qstr_jax import columns
 from qstr_jax.storage import cell_columns, cell_tables, results
@@ -76,15 +76,6 @@ def num_reported(sweep: Sweep, cells: Sequence[Cell]) -> int:
     return sum(len(group[0].lanes) for group in groups)
 
 
-class Winner(NamedTuple):
-    """The winner so far among the cells of one point."""
-
-    cell: Cell
-    search: Search
-    lanes: list[Any]
-    found: Found
-
-
 def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     """Runs a tuned sweep's cells in order, and returns the ids of those that failed.
 
@@ -104,18 +95,17 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
             number += 1
             session.stage = f'point {number} of {num_points}'
             try:
-                winner, tried = _race(group, points, before)
+                search, lanes, found, tried = _race(group, points, before)
             except Failed as error:
                 failed.append(str(error))
                 continue
-            cell, search, lanes, found = winner
             says = {
                 'tuned': ' '.join(tune.names),
                 'tuned_grid': ' '.join(values for values, _ in tried),
                 'tuned_samples': ' '.join(f'{samples:g}' for _, samples in tried),
                 'tuned_seeds': ' '.join(map(str, tune.seeds)),
             }
-            chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
+            chosen = dataclasses.replace(search.cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
             kept = _reported(workdir, [one.cell for one in group], lanes, tune)
             chosen, says = (kept[0], {name: kept[1][name] for name in says}) if kept else (chosen, says)
             failed += session.run(workdir, [chosen], size_of=search.size_of, extra_columns=says)
@@ -152,16 +142,16 @@ def _reported(
 
 def _race(
     group: Sequence[Search], points: Sequence[list[Any]], before: dict[tuple, Found]
-) -> tuple[Winner, list[tuple[str, float]]]:
-    """The best values of the cells of one point, and all that were tried; a Failed has the id of the cell."""
-    winner, tried = None, []
+) -> tuple[Search, list[Any], Found, list[tuple[str, float]]]:
+    """The search that wins one point, with its lanes and what it found, and all that was tried.
+
+    A Failed has the id of the cell.
+    """
+    ends: list[tuple[Search, list[Any], Found]] = []
     for search, lanes in zip(group, points, strict=True):
-        cell = search.cell
-        chain = (*_chain(cell), *search.choices)
-        found = search.run(lanes[0], before.get(chain), winner.found.samples if winner else math.inf)
-        before[chain] = found
-        tried += search.tried(found)
-        if winner is None or found.score < winner.found.score:
-            winner = Winner(cell, search, lanes, found)
-    assert winner is not None
-    return winner, tried
+        chain = (*_chain(search.cell), *search.choices)
+        rival = min((found.samples for *_, found in ends), default=math.inf)
+        before[chain] = search.run(lanes[0], before.get(chain), rival)
+        ends.append((search, lanes, before[chain]))
+    tried = [one for search, _, found in ends for one in search.tried(found)]
+    return *min(ends, key=lambda end: end[2].score), tried

@@ -15,6 +15,27 @@ class Base:
     """The defaults of a task whose positions have encodings."""
 
     name: ClassVar[str]
+    # Fields of the tasks.
+    seq_len: int
+    encoding: str | encoders.Encoder
+    encoding_factor: float | None
+    encoding_dim: int | None
+    max_coherence: float
+    distinct_encodings: bool
+
+    def _fill_in_encodings(self) -> None:
+        """Finds d_e and the encoder; raises ValueError for encodings that cannot exist."""
+        dim = encodings.checked_dim(self.seq_len, self.encoding_dim, self.encoding_factor)
+        encoder = encoders.get(self.encoding)
+        if encoder.name == 'rademacher':
+            encodings.check_sizes(self.seq_len, dim, self.max_coherence, self.distinct_encodings)
+        object.__setattr__(self, 'encoding_dim', dim)
+        object.__setattr__(self, 'encoding', encoder)
+
+    @property
+    def _encoding_dim(self) -> int:
+        assert self.encoding_dim is not None  # `_fill_in_encodings` has found it
+        return self.encoding_dim
 
     @property
     def num_outputs(self) -> int:
@@ -51,13 +72,21 @@ class Base:
 
     def check_draw(self, complete: jax.Array) -> None:
         """Raises DrawError when the encodings of a `Draw`, or of several, are not complete."""
-        task: Any = self
         if not bool(jnp.all(complete)):
             raise DrawError(
-                f'encoding_dim={task.encoding_dim}: too small to draw seq_len={task.seq_len} distinct vectors with '
-                f'max_coherence={task.max_coherence}; 16-20 ln N, here '
-                f'{encodings.default_encoding_dim(task.seq_len, 18)}, meets even 1/2'
+                f'encoding_dim={self.encoding_dim}: too small to draw seq_len={self.seq_len} distinct vectors with '
+                f'max_coherence={self.max_coherence}; 16-20 ln N, here '
+                f'{encodings.default_encoding_dim(self.seq_len, 18)}, meets even 1/2'
             )
+
+    def draw_link(self, key: jax.Array) -> Any:
+        """What all prompts share besides the encodings; nothing by default."""
+        return ()
+
+    def draw(self, key: jax.Array) -> Draw:
+        """Draws what all prompts share."""
+        key_link, key_encodings = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(2))
+        return Draw(self.draw_link(key_link), encoders.get(self.encoding).draw(key_encodings, self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +117,7 @@ class Sequence(Base):
 
     def __post_init__(self) -> None:
         checks.integer('seq_len', self.seq_len, 2)
-        dim = encodings.checked_dim(self.seq_len, self.encoding_dim, self.encoding_factor)
-        object.__setattr__(self, 'encoding_dim', dim)
-        object.__setattr__(self, 'encoding', encoders.get(self.encoding))
-        if encoders.get(self.encoding).name == 'rademacher':
-            encodings.check_sizes(self.seq_len, dim, self.max_coherence, self.distinct_encodings)
+        self._fill_in_encodings()
 
     @property
     def token_dim(self) -> int:
@@ -105,25 +130,11 @@ class Sequence(Base):
         return self.token_dim + self._encoding_dim
 
     @property
-    def _encoding_dim(self) -> int:
-        assert self.encoding_dim is not None  # `__post_init__` fills it in
-        return self.encoding_dim
-
-    @property
     def stream_name(self) -> str:
         """The text that random streams depend on: the name and all settings, without those of encodings."""
         fields = [field.name for field in dataclasses.fields(self)]
         own = [name for name in fields if name not in _ENCODING]
         return ' '.join([self.name, *(f'{name}={getattr(self, name)}' for name in own)])
-
-    def draw_link(self, key: jax.Array) -> Any:
-        """What all prompts share besides the encodings; nothing by default."""
-        return ()
-
-    def draw(self, key: jax.Array) -> Draw:
-        """Draws what all prompts share."""
-        key_link, key_encodings = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(2))
-        return Draw(self.draw_link(key_link), encoders.get(self.encoding).draw(key_encodings, self))
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
         """Draws one prompt."""

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax.settings import checks
-from qstr_jax.tasks import link_functions
+from qstr_jax.tasks import links
 from qstr_jax.tasks.base import Sequence, logits_of
 from qstr_jax.tasks.task import Prompt, register
 
@@ -49,7 +49,7 @@ class InformativeToken(Sequence):
         """e, of which the first V are informative, and the labels of these."""
         key_e, key_label = jax.random.split(key)
         return {
-            'e_MxD': link_functions.unit_vectors(key_e, (2 * self.vocab_size, self.token_dim)),
+            'e_MxD': links.unit_vectors(key_e, (2 * self.vocab_size, self.token_dim)),
             'label_V': jax.random.permutation(key_label, self.vocab_size),
         }
 

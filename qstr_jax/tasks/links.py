@@ -6,18 +6,21 @@ under a name that configs can use.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from qstr_jax import failures
 from qstr_jax.settings import Schema, function_names, registry
-from qstr_jax.tasks import link_functions as own
-from qstr_jax.tasks.link_functions import unit_vectors
+from qstr_jax.tasks import two_layer
 from qstr_jax.tasks.two_layer import TwoLayer
 
 __all__ = ['REGISTRY', 'Link', 'get', 'names', 'register', 'two_layer_form', 'unit_vectors']
+# Units of the link 'two_layer', m_g.
+TWO_LAYER_WIDTH = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +103,105 @@ def get(link: 'str | Link | Callable', **settings: Any) -> 'Link':
     return _from_builder(entry.builder, entry.name, tuple(sorted(kept.items())))
 
 
+def unit_vectors(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Independent vectors, uniform on the unit sphere."""
+    normal = jax.random.normal(key, shape)
+    return normal / jnp.linalg.norm(normal, axis=-1, keepdims=True)
+
+
+# The links that come with the package. `--describe=links` shows the docstrings of the functions.
+Params = dict[str, jax.Array]
+
+
+def _linear(params: Params, x_QxD: jax.Array) -> jax.Array:
+    """⟨u, vec(x)⟩."""
+    return jnp.sum(params['u_V'] * x_QxD.reshape(-1))
+
+
+def _mean(params: Params, x_QxD: jax.Array) -> jax.Array:
+    """(1/q) Σ_j ⟨u, x_j⟩."""
+    return jnp.mean(x_QxD @ params['u_D'])
+
+
+def _separate(key: jax.Array, sparsity: int, token_dim: int) -> Params:
+    """Draws u_1, …, u_q, for the links sum and hermite2."""
+    return {'u_QxD': unit_vectors(key, (sparsity, token_dim))}
+
+
+def _projections(params: Params, x_QxD: jax.Array) -> jax.Array:
+    return jnp.sum(params['u_QxD'] * x_QxD, axis=-1)
+
+
+def _sum(params: Params, x_QxD: jax.Array) -> jax.Array:
+    """Σ_j ⟨u_j, x_j⟩/√q."""
+    return jnp.sum(_projections(params, x_QxD)) / math.sqrt(x_QxD.shape[0])
+
+
+def _hermite2(params: Params, x_QxD: jax.Array) -> jax.Array:
+    """(1/√q) Σ_j He2(⟨u_j, x_j⟩)."""
+    he2_Q = (_projections(params, x_QxD) ** 2 - 1) / math.sqrt(2)
+    return jnp.sum(he2_Q) / math.sqrt(x_QxD.shape[0])
+
+
+def _squares(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
+    """The two-layer form of hermite2: squares, interpolated between knots."""
+    scale, constant = 1 / math.sqrt(2 * sparsity), -math.sqrt(sparsity / 2)
+    directions_QxV = two_layer.block_rows(params['u_QxD'])
+    return two_layer.quadratic(directions_QxV, scale=scale, constant=constant, radius=radius, error=error)
+
+
+def _norm2(params: Params, x_QxD: jax.Array) -> jax.Array:
+    """(1/√(qd)) Σ_j (‖x_j‖² − d)."""
+    return (jnp.sum(x_QxD**2) - x_QxD.size) / math.sqrt(x_QxD.size)
+
+
+def _squares_of_all(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
+    """The two-layer form of norm2: squares of all coordinates, interpolated between knots."""
+    root = math.sqrt(sparsity * token_dim)
+    eye_VxV = jnp.eye(sparsity * token_dim)
+    return two_layer.quadratic(eye_VxV, scale=1 / root, constant=-root, radius=radius, error=error)
+
+
+def _network_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
+    """Draws a, W and b of the link two_layer."""
+    key_a, key_w, key_b = jax.random.split(key, 3)
+    return {
+        'a_M': jax.random.normal(key_a, (TWO_LAYER_WIDTH,)) / math.sqrt(TWO_LAYER_WIDTH),
+        'W_MxV': unit_vectors(key_w, (TWO_LAYER_WIDTH, sparsity * token_dim)),
+        'b_M': jax.random.normal(key_b, (TWO_LAYER_WIDTH,)) / 2,
+    }
+
+
+def _network(params: Params, x_QxD: jax.Array) -> jax.Array:
+    """The network itself."""
+    return TwoLayer(**params, error=0.0)(x_QxD)
+
+
 for _link in (
-    Link('linear', own.linear_init, own.linear_apply, own.linear_two_layer),
-    Link('mean', own.mean_init, own.mean_apply, own.mean_two_layer),
-    Link('sum', own.separate_init, own.sum_apply, own.sum_two_layer),
-    Link('hermite2', own.separate_init, own.hermite2_apply, own.hermite2_two_layer),
-    Link('norm2', own.norm2_init, own.norm2_apply, own.norm2_two_layer),
-    Link('two_layer', own.two_layer_init, own.two_layer_apply, own.two_layer_two_layer),
+    # u is uniform on the unit sphere of R^{qd}; at q = 1 the link is the paper's ⟨u, x_1⟩.
+    Link(
+        'linear',
+        lambda key, q, d: {'u_V': unit_vectors(key, (q * d,))},
+        _linear,
+        lambda params, *_: two_layer.linear(params['u_V']),
+    ),
+    # One shared u: the projection of a sparse average.
+    Link(
+        'mean',
+        lambda key, q, d: {'u_D': unit_vectors(key, (d,))},
+        _mean,
+        lambda params, q, *_: two_layer.linear(jnp.tile(params['u_D'] / q, q)),
+    ),
+    Link(
+        'sum',
+        _separate,
+        _sum,
+        lambda params, q, *_: two_layer.linear((params['u_QxD'] / math.sqrt(q)).reshape(-1)),
+    ),
+    # He2(z) = (z² − 1)/√2.
+    Link('hermite2', _separate, _hermite2, _squares),
+    Link('norm2', lambda key, q, d: {}, _norm2, _squares_of_all),
+    # A random two-layer ReLU network, with weights of Assumption 2's size.
+    Link('two_layer', _network_init, _network, lambda params, *_: TwoLayer(**params, error=0.0)),
 ):
     register(_link)

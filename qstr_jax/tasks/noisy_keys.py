@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax.settings import checks
-from qstr_jax.tasks import link_functions
+from qstr_jax.tasks import links
 from qstr_jax.tasks.base import Sequence
 from qstr_jax.tasks.task import Prompt, register
 
@@ -43,13 +43,13 @@ class NoisyKeys(Sequence):
 
     def draw_link(self, key: jax.Array) -> Any:
         """u, uniform on the unit sphere."""
-        return {'u_D': link_functions.unit_vectors(key, (self.value_dim,))}
+        return {'u_D': links.unit_vectors(key, (self.value_dim,))}
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
         """Draws one prompt; arguments as in `Task.sample`."""
         key_values, key_keys, key_noise, key_asked = jax.random.split(key, 4)
         values_NxD = jax.random.normal(key_values, (self.seq_len, self.value_dim))
-        keys_NxK = link_functions.unit_vectors(key_keys, (self.seq_len, self.key_dim))
+        keys_NxK = links.unit_vectors(key_keys, (self.seq_len, self.key_dim))
         noise_NxK = jax.random.normal(key_noise, keys_NxK.shape) / jnp.sqrt(self.key_dim)
         asked_N = jax.random.randint(key_asked, (self.seq_len,), 0, self.seq_len)
         x_NxD = jnp.concatenate([values_NxD, keys_NxK, keys_NxK[asked_N] + self.noise * noise_NxK], axis=1)

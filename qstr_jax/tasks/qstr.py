@@ -66,21 +66,9 @@ class QSTR(Base):
         checks.integer('token_dim', self.token_dim)
         if self.sparsity > self.seq_len:
             raise ValueError(f'sparsity={self.sparsity}: must be at most seq_len={self.seq_len} (q ≤ N)')
-        dim = encodings.checked_dim(self.seq_len, self.encoding_dim, self.encoding_factor)
-        object.__setattr__(self, 'encoding_dim', dim)
+        self._fill_in_encodings()
         encodings.scale_factor(self.encoding_scale, self.token_dim, self.sparsity)
         object.__setattr__(self, 'link', links.get(self.link))
-        object.__setattr__(self, 'encoding', encoders.get(self.encoding))
-        if encoders.get(self.encoding).name == 'rademacher':
-            encodings.check_sizes(self.seq_len, dim, self.max_coherence, self.distinct_encodings)
-        self._check_distributions()
-
-    @property
-    def _encoding_dim(self) -> int:
-        assert self.encoding_dim is not None  # `__post_init__` fills it in
-        return self.encoding_dim
-
-    def _check_distributions(self) -> None:
         for name, value, known in (('indices', self.indices, INDICES), ('tokens', self.tokens, TOKENS)):
             if not callable(value) and value not in known:
                 raise ValueError(f'{name}={value!r}: must be a function, or one of {", ".join(known)}')
@@ -109,13 +97,9 @@ class QSTR(Base):
         """The text that random streams depend on: name, N, q and d. Two links see the same tokens and indices."""
         return f'{self.name} N={self.seq_len} q={self.sparsity} d={self.token_dim}'
 
-    def draw(self, key: jax.Array) -> Draw:
-        """Draws the link's parameters and the encodings; pure."""
-        key_link, key_encodings = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(2))
-        return Draw(
-            link=links.get(self.link).init(key_link, self.sparsity, self.token_dim),
-            encodings=encoders.get(self.encoding).draw(key_encodings, self),
-        )
+    def draw_link(self, key: jax.Array) -> Any:
+        """Draws the link's parameters."""
+        return links.get(self.link).init(key, self.sparsity, self.token_dim)
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
         """Draws one prompt."""

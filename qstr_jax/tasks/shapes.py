@@ -29,8 +29,8 @@ def check(task: Any) -> None:
     label = _label(task)
     keys = (streams.abstract_key(), streams.abstract_key())
     try:
-        traced, ((labels, encoded), _) = jax.make_jaxpr(functools.partial(_one_prompt, task), return_shape=True)(*keys)
-        again = traced if _is_ours(task) else jax.make_jaxpr(functools.partial(_one_prompt, task))(*keys)
+        traced, ((labels, encoded), _) = jax.make_jaxpr(functools.partial(one_prompt, task), return_shape=True)(*keys)
+        again = traced if _is_ours(task) else jax.make_jaxpr(functools.partial(one_prompt, task))(*keys)
     except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise ValueError(f'{label}: {failures.reason(error)}') from error
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
@@ -94,9 +94,9 @@ def check_prompts(task: Any) -> None:
 
 
 def _label(task: Task) -> str:
-    parts = [f'task={task.name!r}']
-    parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
-    return ', '.join(parts)
+    parts = {name: getattr(task, name, None) for name in ('link', 'encoding')}
+    named = {'task': task.name} | {name: getattr(part, 'name', part) for name, part in parts.items()}
+    return ', '.join(f'{name}={one!r}' for name, one in named.items() if one)
 
 
 def _is_ours(task: Task) -> bool:
@@ -110,7 +110,7 @@ def _is_ours(task: Task) -> bool:
     return all(map(function_names.is_ours, things))
 
 
-def _one_prompt(task: Task, task_key: jax.Array, key: jax.Array) -> tuple[tuple[jax.Array, jax.Array], Prompt]:
+def one_prompt(task: Task, task_key: jax.Array, key: jax.Array) -> tuple[tuple[jax.Array, jax.Array], Prompt]:
     """Labels and encoded tokens of one prompt, and the prompt."""
     drawn = task.draw(task_key)
     prompt = sample(key, task, drawn.link)
@@ -128,7 +128,3 @@ def _follow_key(traced: ClosedJaxpr) -> list[bool]:
         if any(map(follows, eqn.invars)):
             following |= set(eqn.outvars)
     return list(map(follows, traced.jaxpr.outvars))
-
-
-def _name(part: Any) -> Any:
-    return getattr(part, 'name', part)

@@ -11,8 +11,7 @@ from jax.interpreters import partial_eval
 
 from qstr_jax import fingerprints
 from qstr_jax.settings import function_names
-from qstr_jax.tasks import encoders, encodings, links, streams
-from qstr_jax.tasks.task import sample
+from qstr_jax.tasks import encoders, encodings, links, shapes, streams
 
 
 class _Zeros(encoders.Encoder):
@@ -50,14 +49,9 @@ def names(task: Any) -> frozenset[str]:
 
 def _program(task: Any) -> str:
     """The fingerprint of how keys become labels and encoded tokens, without idle steps; '' where tracing fails."""
-
-    def prompt(task_key: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        drawn = task.draw(task_key)
-        made = sample(key, task, drawn.link)
-        return made.y_N, task.encode(made, drawn)
-
+    keys = streams.abstract_key(), streams.abstract_key()
     try:
-        traced = jax.make_jaxpr(prompt)(streams.abstract_key(), streams.abstract_key())
+        traced = jax.make_jaxpr(lambda *keys: shapes.one_prompt(task, *keys)[0])(*keys)
     except (Exception, SystemExit):  # a user's task may raise anything; checks of tasks report it
         return ''
     needed, are_used, _ = partial_eval.dce_jaxpr_consts(traced.jaxpr, [True] * len(traced.jaxpr.outvars))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax.models.attention import softmax_1
 from qstr_jax.models.mixers.registered import register
 
 
@@ -62,11 +63,6 @@ class Attention(nn.Module):
     def state_size(self, width: int, seq_len: int) -> int:
         """Keys and values of all tokens that a later one may see."""
         return 2 * self.heads * (self.head_dim or width) * min(self.window or seq_len, seq_len)
-
-
-def softmax_1(scores_HxNxN: jax.Array) -> jax.Array:
-    """e^{s_j} / (1 + Σ_j e^{s_j}): one more score of 0, whose weight goes to no token."""
-    return jax.nn.softmax(jnp.pad(scores_HxNxN, ((0, 0), (0, 0), (0, 1))))[..., :-1]
 
 
 def rotated(x_NxHxA: jax.Array, first: jax.Array | int = 0) -> jax.Array:

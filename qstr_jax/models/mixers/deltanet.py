@@ -15,12 +15,6 @@ class DeltaNet(matrix_state.NormedMemory):
         S ← (I − β k k^T) S + β k v^T,    o = S^T q / √K
 
     Queries and keys are SiLU(W x) of length one; the outputs of each head are normalised.
-
-    Attributes:
-        heads: H.
-        head_dim: K = V, width of keys and values.
-        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     output: matrix_state.Output = 'normed'

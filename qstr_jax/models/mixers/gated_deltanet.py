@@ -12,13 +12,7 @@ from qstr_jax.models.mixers.registered import register
 class GatedDeltaNet(matrix_state.NormedMemory):
     """DeltaNet whose memory also decays, with a gate on its outputs.
 
-        S ← e^g (I − β k k^T) S + β k v^T,    o = S^T q / √K,    g = −e^a softplus(w^T x + b)
-
-    Attributes:
-        heads: H.
-        head_dim: K = V, width of keys and values.
-        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
+    S ← e^g (I − β k k^T) S + β k v^T,    o = S^T q / √K,    g = −e^a softplus(w^T x + b)
     """
 
     @nn.compact

@@ -15,10 +15,6 @@ class GatedLinearAttention(matrix_state.NormedMemory):
     """S ← diag(e^g) S + k v^T, o = S^T q / √K, with g = log σ(W₂ W₁ x + b) / 16; outputs normalised and gated by SiLU.
 
     Attributes:
-        heads: H.
-        head_dim: K = V, width of keys and values.
-        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
         rank: of the map W₂ W₁ to the decays.
     """
 

@@ -16,10 +16,7 @@ class KimiDeltaAttention(matrix_state.NormedMemory):
         S ← (I − β k k^T) diag(e^g) S + β k v^T,    o = S^T q / √K,    g = −e^a softplus(W₂ W₁ x + b)
 
     Attributes:
-        heads: H.
         head_dim: K = V, width of keys and values, and the rank of the maps to decays and gates.
-        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     @nn.compact

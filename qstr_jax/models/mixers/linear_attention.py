@@ -12,12 +12,7 @@ from qstr_jax.models.mixers.registered import register
 class LinearAttention(matrix_state.MatrixMemory):
     """Attention with weights φ(q)^T φ(k), φ = elu + 1, divided by their sum: a state (S, z) per head.
 
-        S ← S + φ(k) v^T,    z ← z + φ(k),    o = S^T φ(q) / (z^T φ(q))
-
-    Attributes:
-        heads: H.
-        head_dim: K = V, width of keys and values.
-        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+    S ← S + φ(k) v^T,    z ← z + φ(k),    o = S^T φ(q) / (z^T φ(q))
     """
 
     @nn.compact

@@ -55,7 +55,13 @@ class Chunk(NamedTuple):
 
 
 class MatrixMemory(nn.Module):
-    """What mixers with a square matrix per head share: their settings and the size of their state."""
+    """What mixers with a square matrix per head share: their settings and the size of their state.
+
+    Attributes:
+        heads: H.
+        head_dim: K = V, width of keys and values.
+        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+    """
 
     heads: int = 2
     head_dim: int = 16
@@ -71,7 +77,11 @@ class MatrixMemory(nn.Module):
 
 
 class NormedMemory(MatrixMemory):
-    """A matrix memory whose outputs are normalised in each head and gated by SiLU, or not, as `output` says."""
+    """A matrix memory whose outputs are normalised in each head and gated by SiLU, or not, as `output` says.
+
+    Attributes:
+        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
+    """
 
     output: Output = 'gated'
 

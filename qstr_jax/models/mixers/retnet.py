@@ -15,12 +15,6 @@ class Retention(matrix_state.NormedMemory):
     """Retention: S ← γ_h S + k v^T, o = S^T q / √K, with γ_h = 1 − 2^{−5−h} and RoPE on queries and keys.
 
     The outputs of each head are normalised and gated by SiLU.
-
-    Attributes:
-        heads: H.
-        head_dim: K = V, width of keys and values.
-        form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     @nn.compact

@@ -14,7 +14,7 @@ from qstr_jax.settings import checks
 from qstr_jax.tasks import encodings
 from qstr_jax.tasks.base import Sequence
 from qstr_jax.tasks.data import files
-from qstr_jax.tasks.link_functions import unit_vectors
+from qstr_jax.tasks.links import unit_vectors
 from qstr_jax.tasks.task import Draw, Prompt, register
 
 if TYPE_CHECKING:
