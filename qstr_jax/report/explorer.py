@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import crossings, erms, exponents, kinds, names, resolution, selection, summary
+from qstr_jax.analysis import crossings, erms, exponents, kinds, names, resolution, selection, summary, tuning
 from qstr_jax.report import commands
 from qstr_jax.report.section import Section
 from qstr_jax.settings import function_names
@@ -59,7 +59,7 @@ def short_names(folders: Sequence[str]) -> dict[str, str]:
 
 def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, Any]:
     lanes, order = _lanes(section, rows), list(rows['lane'])
-    own_thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
+    own_thresholds = set(rows.get('threshold', ()))
     is_worst = bool(rows['learner'].eq(erms.WORST).all())  # its rows are of n at which an ERM errs
     rows = erms.worst(rows) if is_worst else rows
     rows = resolution.interpolated(crossings.at_thresholds(rows), section.curves)
@@ -71,7 +71,7 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     settings += [name for name in more if name in rows.columns and name not in settings]
     headings = analysis.headings([name for name in settings if name != _CHOSEN]) | {_CHOSEN: 'chosen by validation'}
     headings['model'] = 'architecture'
-    if 'threshold_on' in rows.columns and rows['threshold_on'].eq('error_rate').all():
+    if resolution.is_of_rate(rows).all():
         headings['threshold'] = 'threshold of the error rate'
     samples_heading = columns.label('erring_samples').replace('$', '') if is_worst else 'samples to threshold'
     outcome = erms.with_bounds(rows)['outcome']
@@ -81,7 +81,7 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
         samples=samples if has_samples else np.nan,
         loss_threshold=math.nan if is_fit else crossings.loss_thresholds(rows),
         test_loss=math.nan if is_worst else rows['test_loss'],  # of the search's last fit, which is of another n
-        crossed=_is_crossed(rows),
+        crossed=rows.get(resolution.CROSSING, pd.Series(None, rows.index)).notna(),
         is_short=erms.is_short(rows),
         bound=outcome.isin(summary.NEED_MORE).astype(int) - outcome.isin(('censored_below', erms.AT_MOST)).astype(int),
     )
@@ -93,8 +93,8 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     headings |= {name: analysis.heading(name) for name in added}
     settings += added
     filters = [_filter(name, headings[name], rows[name], own_thresholds) for name in settings]
-    tuned = {name for text in rows['tuned'].dropna() for name in text.split()} if 'tuned' in rows.columns else set()
-    shown = {name: analysis.heading(name) for name in sorted(tuned) if name in rows.columns and name not in settings}
+    tuned = sorted(tuning.tuned_settings(rows))
+    shown = {name: analysis.heading(name) for name in tuned if name in rows.columns and name not in settings}
     drawn = [name for name in shown if pd.api.types.is_numeric_dtype(rows[name])]
     return {
         'filters': [one for one in filters if one],
@@ -139,9 +139,8 @@ def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict[str, Any]]
 def _fit(fit: analysis.Exponent, x: str, where: dict[str, Any], name: str) -> dict[str, Any]:
     """An exponent over an axis: the settings of its rows, its texts, and the values of x that it leaves out."""
     plain = {name: _one(value) for name, value in where.items() if value is not None}
-    text = f'{fit} ({fit.note})' if fit.note else str(fit)
     return {
-        'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': text, 'name': name,
+        'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': fit.with_note, 'name': name,
         'left_out': _plain(fit.left_out),
     }  # fmt: skip
 
@@ -159,12 +158,6 @@ def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     chosen = set(selection.select(rows)['lane'])
     return rows if chosen >= set(rows['lane']) else rows.assign(**{_CHOSEN: rows['lane'].isin(chosen)})
-
-
-def _is_crossed(rows: pd.DataFrame) -> pd.Series:
-    """Whether the samples of a lane are interpolated between two checks."""
-    has_crossings = resolution.CROSSING in rows.columns
-    return rows[resolution.CROSSING].notna() if has_crossings else pd.Series(False, rows.index)
 
 
 def _filter(name: str, heading: str, values: pd.Series, own_thresholds: set) -> dict[str, Any] | None:

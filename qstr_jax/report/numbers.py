@@ -71,11 +71,7 @@ class Lanes:
 
     def where(self, **settings: Any) -> 'Lanes':
         """The lanes with some settings."""
-        is_wanted = np.ones(len(self.table), bool)
-        for name, value in settings.items():
-            wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
-            is_wanted &= self.table[name].map(_plain).isin(wanted).to_numpy()
-        table = self.table[is_wanted]
+        table = self._with(settings)
         if table.empty:
             raise ValueError(f'no lanes of {", ".join(self.folders)} with {settings}')
         return Lanes(self.root, self.folders, table)
@@ -95,6 +91,11 @@ class Lanes:
     def mean(self, column: str = '', by: str = '', digits: int = 2) -> str:
         """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting."""
         return self._listed('mean', column, by, digits)
+
+    def entry(self, **settings: Any) -> str:
+        """The mean samples of the lanes with some settings; '–' for fewer of them than a number needs."""
+        table = self._with(settings)
+        return '–' if table['seed'].nunique() < MIN_LANES else Lanes(self.root, self.folders, table).mean()
 
     def median(self, column: str, digits: int = 2) -> str:
         """As `mean`, of a column: its median, which the figure of learning curves draws."""
@@ -122,20 +123,16 @@ class Lanes:
 
     def samples_table(self, by: str) -> str:
         """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there."""
-        lanes = self._selected()
-        values = sorted(lanes[by].unique())
-        lines = []
-        for model in names.model_order(lanes):
-            mine = lanes[lanes['model'] == model]
-            lines.append([names.display(model), *(_entry(mine[mine[by] == value]) for value in values)])
+        values = self.values(by)
+        lines = [
+            [names.display(model), *(self.entry(model=model, **{by: value}) for value in values)]
+            for model in names.model_order(self.table)
+        ]
         return formats.pipes(['samples', *(names.setting_text(by, value) for value in values)], lines)
 
     def count(self, **settings: Any) -> int:
         """How many lanes there are, or how many with some settings."""
-        try:
-            return len(self.where(**settings).table)
-        except ValueError:
-            return 0
+        return len(self._with(settings))
 
     def values(self, column: str) -> list[Any]:
         """The values of a column, sorted, each once."""
@@ -161,6 +158,14 @@ class Lanes:
         if seconds < 100:
             return f'{seconds:.0f} seconds'
         return f'{seconds / 60:.0f} minutes' if seconds < 6000 else f'{seconds / 3600:.1f} hours'
+
+    def _with(self, settings: Mapping[str, Any]) -> pd.DataFrame:
+        """The rows with some settings; perhaps none."""
+        is_wanted = np.ones(len(self.table), bool)
+        for name, value in settings.items():
+            wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
+            is_wanted &= self.table[name].map(_plain).isin(wanted).to_numpy()
+        return self.table[is_wanted]
 
     def _fit(self, x: str) -> analysis.Exponent:
         """The exponent of the only curve; against N, of those lanes that Table 1 would take."""
@@ -210,11 +215,6 @@ def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:
     fewest = lanes.groupby(by, dropna=False)['seed'].nunique().min() if by else lanes['seed'].nunique()
     if fewest < MIN_LANES:
         raise ValueError(f'rests on {fewest} lanes, {MIN_LANES} are needed')
-
-
-def _entry(lanes: pd.DataFrame) -> str:
-    """The mean of some lanes; '–' for fewer of them than a number needs."""
-    return '–' if lanes['seed'].nunique() < MIN_LANES else _text(summary.point_of(measured(lanes)), 'mean')
 
 
 def mean_of(point: Mapping[str, Any]) -> str:
