@@ -132,11 +132,6 @@ class Exhibit:
         """Pictures and what they show."""
         return list(getattr(self.module, 'FIGURES', {}).items())
 
-    @property
-    def shown(self) -> list[tuple[str, str]]:
-        """The pictures of the gallery: the first one, or as many as the module says."""
-        return self.figures[: getattr(self.module, 'NUM_SHOWN', 1)]
-
     def state(self, folder: str, rows: numbers.Rows) -> str:
         """How many lanes of a directory have rows, and which have none."""
         if not (planned := self.planned(folder)):

@@ -157,6 +157,6 @@ def _points(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _lines(settings: Settings) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
-    lines = line(0, 'budget', lengths, [settings.steps * settings.batch_size] * len(lengths))
-    lines += line(1, 'threshold', lengths, [settings.threshold] * len(lengths))
+    lines = line(0, 'budget', lengths, settings.steps * settings.batch_size)
+    lines += line(1, 'threshold', lengths, settings.threshold)
     return lines + line(2, '1/N', lengths, [1 / n for n in lengths])
