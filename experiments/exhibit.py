@@ -42,13 +42,9 @@ SET = flags.DEFINE_multi_string('set', [], "A setting of a card, as 'seq_lens=16
 
 @dataclasses.dataclass(frozen=True)
 class Exhibit:
-    """What one file of experiments/exhibits says; `experiments/exhibits/__init__.py` lists what it may hold.
+    """What one file of experiments/exhibits says; `experiments/exhibits/__init__.py` lists what it may hold."""
 
-    Attributes:
-        module: the file.
-    """
-
-    module: types.ModuleType
+    module: types.ModuleType  # the file
 
     @property
     def name(self) -> str:
@@ -176,13 +172,9 @@ class Exhibit:
 
 @dataclasses.dataclass(frozen=True)
 class CardExhibit(Exhibit):
-    """A card of a theorem: its file makes it from the rows of its sweeps, and it is kept as card.json beside them.
+    """A card of a theorem: its file makes it from the rows of its sweeps, and it is kept as card.json beside them."""
 
-    Attributes:
-        overrides: settings that differ from those of the file.
-    """
-
-    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # settings that differ from the file's
 
     @property
     def folders(self) -> dict[str, tuple[str, ...]]:

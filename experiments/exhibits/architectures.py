@@ -331,13 +331,13 @@ def table(rows):
     few, more = [], []
     for model in plots.ranked(first, 'seq_len'):
         few.append([
-            analysis.display(model), *(some.entry(model=model, **point) for point in points),
-            *(causal.entry(model=model, **point) for point in causal_points),
+            analysis.display(model), *(some.mean_or_dash(model=model, **point) for point in points),
+            *(causal.mean_or_dash(model=model, **point) for point in causal_points),
         ])  # fmt: skip
         exponent = analysis.exponent(many.where(model=model).table)
         words = '–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*')
         words += ' †' if exponent.value is not None and model in doubtful else ''
-        more.append([analysis.display(model), *(many.entry(model=model, **point) for point in lengths), words])
+        more.append([analysis.display(model), *(many.mean_or_dash(model=model, **point) for point in lengths), words])
     heads = [f'{short(point["task"])}, N = {point["seq_len"]}' for point in points]
     heads += [f'{CAUSAL}, N = {point["seq_len"]}' for point in causal_points]
     heads_of_more = [f'1STR, N = {point["seq_len"]}' for point in lengths]

@@ -79,11 +79,7 @@ def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def compare(rows: pd.DataFrame) -> pd.DataFrame:
-    """Prompts to the threshold of lanes that saw the same prompts; those that miss it count with their budget.
-
-    Returns:
-        A row per N and lane, a column per bound.
-    """
+    """Prompts to the threshold, or the budget of lanes that miss it: a row per N and lane, a column per bound."""
     return rows.set_index(['seq_len', 'lane', 'bound'])['samples'].unstack()
 
 

@@ -8,7 +8,7 @@ A number that rests on fewer than three lanes at some point is an error, and so 
 """
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class Lanes:
         """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting."""
         return self._listed('mean', column, by, digits)
 
-    def entry(self, **settings: Any) -> str:
+    def mean_or_dash(self, **settings: Any) -> str:
         """The mean samples of the lanes with some settings; '–' for fewer of them than a number needs."""
         table = self._with(settings)
         return '–' if table['seed'].nunique() < MIN_LANES else Lanes(self.root, self.folders, table).mean()
@@ -125,7 +125,7 @@ class Lanes:
         """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there."""
         values = self.values(by)
         lines = [
-            [names.display(model), *(self.entry(model=model, **{by: value}) for value in values)]
+            [names.display(model), *(self.mean_or_dash(model=model, **{by: value}) for value in values)]
             for model in names.model_order(self.table)
         ]
         return formats.pipes(['samples', *(names.setting_text(by, value) for value in values)], lines)
@@ -223,6 +223,12 @@ def mean_of(point: Mapping[str, Any]) -> str:
     if some and 0 < point['num_learn'] < MIN_LANES:
         return f'({some})'
     return f'{mean_text(point)}{some and f" ({some})"}'
+
+
+def and_last(parts: Iterable[Any]) -> str:
+    """'4, 8 and 16'."""
+    *most, last = map(str, parts)
+    return f'{", ".join(most)} and {last}' if most else last
 
 
 def _text(point: dict[str, Any], statistic: str) -> str:
