@@ -42,13 +42,9 @@ SET = flags.DEFINE_multi_string('set', [], "A setting of a card, as 'seq_lens=16
 
 @dataclasses.dataclass(frozen=True)
 class Exhibit:
-    """What one file of experiments/exhibits says; `experiments/exhibits/__init__.py` lists what it may hold.
+    """What one file of experiments/exhibits says; `experiments/exhibits/__init__.py` lists what it may hold."""
 
-    Attributes:
-        module: the file.
-    """
-
-    module: types.ModuleType
+    module: types.ModuleType  # the file
 
     @property
     def name(self) -> str:
@@ -132,11 +128,6 @@ class Exhibit:
         """Pictures and what they show."""
         return list(getattr(self.module, 'FIGURES', {}).items())
 
-    @property
-    def shown(self) -> list[tuple[str, str]]:
-        """The pictures of the gallery: the first one, or as many as the module says."""
-        return self.figures[: getattr(self.module, 'NUM_SHOWN', 1)]
-
     def state(self, folder: str, rows: numbers.Rows) -> str:
         """How many lanes of a directory have rows, and which have none."""
         if not (planned := self.planned(folder)):
@@ -181,13 +172,9 @@ class Exhibit:
 
 @dataclasses.dataclass(frozen=True)
 class CardExhibit(Exhibit):
-    """A card of a theorem: its file makes it from the rows of its sweeps, and it is kept as card.json beside them.
+    """A card of a theorem: its file makes it from the rows of its sweeps, and it is kept as card.json beside them."""
 
-    Attributes:
-        overrides: settings that differ from those of the file.
-    """
-
-    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # settings that differ from the file's
 
     @property
     def folders(self) -> dict[str, tuple[str, ...]]:

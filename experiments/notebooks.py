@@ -46,11 +46,7 @@ def execute(path: pathlib.Path) -> Any:
 
 
 def run() -> None:
-    """Runs and writes the notebooks.
-
-    Raises:
-        ValueError: a notebook that is not there, or what runs notebooks is not installed.
-    """
+    """Runs and writes the notebooks."""
     if missing := [name for name in ('nbclient', 'nbformat', 'ipykernel') if importlib.util.find_spec(name) is None]:
         raise ValueError(f'{", ".join(missing)} is missing, which runs notebooks: make install EXTRA=notebooks')
     import nbformat

@@ -10,11 +10,7 @@ from qstr_jax.report import site_links
 
 
 def run() -> None:
-    """Checks the pages of --output.
-
-    Raises:
-        ValueError: there are no pages, a link leads nowhere, or something is loaded from elsewhere.
-    """
+    """Checks the pages of --output."""
     folder = pathlib.Path(runtime.output('site'))
     if not (folder / 'index.html').exists():
         raise ValueError(f'--output={folder}: there is no index.html, so no documentation; `make docs` builds it')

@@ -325,7 +325,7 @@ def test_markdown_takes_the_number_of_digits():
     assert lines[0].startswith('| a\\|b')
     assert [line.split('|')[1].strip() for line in lines[2:]] == ['x & y_1', '–', '0.123']
     assert '0.1235' in formats.markdown(frame)
-    assert r'x \& y\_1' in formats.latex(frame)
+    assert r'x \& y\_1' in formats.latex(frame, 'a caption', 'a label')
 
 
 def test_a_mean_is_that_of_erms_and_says_how_many_lanes_are_none():

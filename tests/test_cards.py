@@ -201,8 +201,8 @@ def test_a_floor_that_is_off_by_one_head_is_crossed():
     """The best reader of two real heads attains its floor, and crosses that of one head."""
     loss, error = heads.oracle(3, 4, 2, 1000)
     rows = pd.DataFrame({'q': [3], 'd': [4], 'heads': [2], 'loss': [loss], 'error': [error]})
-    assert check.above('', loss, card_proposition3.floor_of(rows), error, tolerance=4).holds
-    assert not check.above('', loss, card_proposition3.floor_of(rows, fewer=1), error, tolerance=4).holds
+    assert check.above('', loss, card_proposition3.floor_of(rows), 4 * error).holds
+    assert not check.above('', loss, card_proposition3.floor_of(rows, fewer=1), 4 * error).holds
     assert card_proposition3.floor_of(rows, fewer=2) == 2.0  # no head: the label's variance
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import columns, plots, report
-from qstr_jax.report import content, exhibits, explorer, fragments, headline, missing, page, pictures, section
+from qstr_jax.report import content, directory, explorer, fragments, headline, missing, page, pictures, section
 from qstr_jax.report import lanes as lane_reader
 from qstr_jax.storage import files, results
 from tests import harness, helpers
@@ -338,7 +338,7 @@ def test_fixed_samples_have_their_own_tables_and_figures(is_search, word):
         for model in ('transformer', 'ffn') for size in sizes
     ])  # fmt: skip
     found = section.Section(name='fits')
-    exhibits.add(found, rows, pd.DataFrame())
+    directory.add(found, rows, pd.DataFrame())
     assert found.tables[0][0].startswith(word)
     assert len(found.tables) == 1
     assert len(found.figures) == (0 if is_search else 1)  # One N makes no figure of n*.
@@ -480,7 +480,7 @@ def test_directories_whose_names_differ_in_a_dash_have_fragments_of_their_own(sw
 def test_a_figure_of_too_many_panels_is_left_out_and_said():
     found = section.Section(name='many')
     rows = pd.concat([lanes('ffn', n, token_dim=d) for n in (2, 4) for d in range(2, 15)], ignore_index=True)
-    exhibits.add(found, rows, pd.DataFrame())
+    directory.add(found, rows, pd.DataFrame())
     assert found.figures == []
     assert any('a figure would have 13 panels' in paragraph.text for paragraph in found.words)
     assert len(found.tables[0][1]) == 13
@@ -489,7 +489,7 @@ def test_a_figure_of_too_many_panels_is_left_out_and_said():
 def test_every_rate_has_its_table_and_that_figures_are_few_is_said():
     found = section.Section(name='rates')
     rows = pd.concat([lanes('ffn', n, learning_rate=rate) for n in (2, 4) for rate in 10.0 ** -np.arange(1, 9)])
-    exhibits.add(found, rows.reset_index(drop=True), pd.DataFrame())
+    directory.add(found, rows.reset_index(drop=True), pd.DataFrame())
     assert len(found.tables) == 8
     assert len(found.figures) == 6
     assert any('the first 6 of 8 tables' in paragraph.text for paragraph in found.words)
@@ -498,7 +498,7 @@ def test_every_rate_has_its_table_and_that_figures_are_few_is_said():
 def test_two_draws_of_the_task_are_lanes_and_what_cannot_be_shown_takes_nothing_else(sweep, tmp_path):
     both = [lanes('ffn', n).assign(task_seed=draw) for n in (2, 4, 6) for draw in (0, 1)]
     found = section.Section(name='draws')
-    exhibits.add(found, pd.concat(both, ignore_index=True), pd.DataFrame())
+    directory.add(found, pd.concat(both, ignore_index=True), pd.DataFrame())
     assert len(found.tables[0][1]) == 1
     shutil.copytree(sweep, tmp_path / 'all/good')
     odd = make(tmp_path / 'all/odd', models=('ffn',))

@@ -6,7 +6,7 @@ import pytest
 
 from qstr_jax import analysis
 from qstr_jax.analysis import selection
-from qstr_jax.report import exhibits, explorer, section
+from qstr_jax.report import directory, explorer, section
 
 
 def rows(**changes):
@@ -97,12 +97,12 @@ def test_a_rate_whose_lanes_diverge_is_not_chosen_for_the_one_that_is_left(tmp_p
     lost = (table['learning_rate'] == 1e-2) & (table['seed'] > 0)
     table.loc[lost, ['outcome', 'validation_loss', 'test_loss']] = 'diverged', np.nan, np.nan
     found = section.Section(name='fits')
-    exhibits.add(found, table, pd.DataFrame())
+    directory.add(found, table, pd.DataFrame())
     [(_, losses)] = found.tables
     assert losses['n = 10'].tolist() == pytest.approx([0.31])
     chosen = explorer._with_choice(table.assign(lane=range(len(table))))
     assert set(chosen.loc[chosen[explorer._CHOSEN], 'learning_rate']) == {1e-3}
     table = table.assign(learning_rate=1e-2)[table['learning_rate'] == 1e-2]
     found = section.Section(name='fits')
-    exhibits.add(found, table, pd.DataFrame())
+    directory.add(found, table, pd.DataFrame())
     assert '4 of 6 lanes with the chosen settings diverged and are not shown.' in [one.text for one in found.words]

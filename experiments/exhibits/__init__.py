@@ -11,7 +11,6 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
                                                  no two directories have one title
     FIGURES = {'figure1a/figure.png': '…'}       the pictures of its section, with what they show; the first stands in
                                                  the gallery, all on the exhibit's page
-    NUM_SHOWN = 2                                how many pictures stand in the gallery, if more than the first
     get_config(part)                             an ml_collections config, which `--config=FILE:PART` takes too
     reduced(part)                                the same in seconds
     draw(workdir, config)                        figures and tables, by `save` and `write` of `qstr_jax.report.drawing`;

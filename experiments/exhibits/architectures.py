@@ -245,8 +245,15 @@ def growth(many):
 
 def in_one_column(rows, setting):
     """Adds a column with a setting of each mixer under its own name: `output` of `gla_output` and others."""
-    own = [name for name in rows.columns if name.endswith(f'_{setting}')]
+    own = [f'{model}_{setting}' for model in rows['model'].unique()]
     return rows.assign(**{setting: rows[own].bfill(axis=1).iloc[:, 0]})
+
+
+def ratios(points, setting, most, least):
+    """Labels with one value of a setting over those with another, of mixers that half learn with either, sorted."""
+    half = points[points['num_learn'] >= points['num_lanes'] / 2]
+    means = half.set_index(['model', setting])['mean'].unstack()
+    return (means[most] / means[least]).dropna().sort_values()
 
 
 def known(rows):
@@ -324,25 +331,19 @@ def table(rows):
     few, more = [], []
     for model in plots.ranked(first, 'seq_len'):
         few.append([
-            analysis.display(model), *means(some.where(model=model), points),
-            *means(causal.where(model=model), causal_points),
+            analysis.display(model), *(some.mean_or_dash(model=model, **point) for point in points),
+            *(causal.mean_or_dash(model=model, **point) for point in causal_points),
         ])  # fmt: skip
-        own = many.where(model=model)
-        exponent = analysis.exponent(own.table)
+        exponent = analysis.exponent(many.where(model=model).table)
         words = '–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*')
         words += ' †' if exponent.value is not None and model in doubtful else ''
-        more.append([analysis.display(model), *means(own, lengths), words])
+        more.append([analysis.display(model), *(many.mean_or_dash(model=model, **point) for point in lengths), words])
     heads = [f'{short(point["task"])}, N = {point["seq_len"]}' for point in points]
     heads += [f'{CAUSAL}, N = {point["seq_len"]}' for point in causal_points]
     heads_of_more = [f'1STR, N = {point["seq_len"]}' for point in lengths]
     note = 'exponent in N (\\*: by lane noise alone; †: a lucky lane chose a rate)'
     tables = (some, heads, few), (many, [*heads_of_more, note], more)
     return '\n\n'.join(formats.pipes([at_most(lanes), *heads], lines) for lanes, heads, lines in tables)
-
-
-def means(lanes, points):
-    """The mean labels at each point, '–' where there are no lanes."""
-    return [lanes.where(**point).mean() if lanes.count(**point) else '–' for point in points]
 
 
 def at_most(lanes):

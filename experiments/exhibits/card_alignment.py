@@ -133,6 +133,6 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     ends = [0, rows['samples'].max() / 1000]
     width = settings.token_dim + (settings.sparsity + 1) * settings.encoding_dim
     isotropic = (settings.encoding_dim / width) ** 2
-    lines = line(0, 'error² of the construction', ends, [ERROR**2] * 2)
-    lines += line(1, 'the construction', ends, [1, 1]) + line(1, 'random W_QK', ends, [isotropic] * 2)
-    return lines + line(2, 'the construction', ends, [1, 1])
+    lines = line(0, 'error² of the construction', ends, ERROR**2)
+    lines += line(1, 'the construction', ends, 1) + line(1, 'random W_QK', ends, isotropic)
+    return lines + line(2, 'the construction', ends, 1)

@@ -79,11 +79,7 @@ def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def compare(rows: pd.DataFrame) -> pd.DataFrame:
-    """Prompts to the threshold of lanes that saw the same prompts; those that miss it count with their budget.
-
-    Returns:
-        A row per N and lane, a column per bound.
-    """
+    """Prompts to the threshold, or the budget of lanes that miss it: a row per N and lane, a column per bound."""
     return rows.set_index(['seq_len', 'lane', 'bound'])['samples'].unstack()
 
 
@@ -157,6 +153,6 @@ def _points(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _lines(settings: Settings) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
-    lines = line(0, 'budget', lengths, [settings.steps * settings.batch_size] * len(lengths))
-    lines += line(1, 'threshold', lengths, [settings.threshold] * len(lengths))
+    lines = line(0, 'budget', lengths, settings.steps * settings.batch_size)
+    lines += line(1, 'threshold', lengths, settings.threshold)
     return lines + line(2, '1/N', lengths, [1 / n for n in lengths])

@@ -174,5 +174,5 @@ def _points(rows: pd.DataFrame, needed: pd.DataFrame, tail: pd.DataFrame) -> lis
 
 def _lines(rows: pd.DataFrame, tail: pd.DataFrame) -> list[dict[str, Any]]:
     ends = [rows['num_samples'].min(), rows['num_samples'].max()]
-    lines = line(0, 'zero', ends, [1.0, 1.0])
+    lines = line(0, 'zero', ends, 1)
     return lines + lines_by(2, 'Lemma 12', tail, by='seq_len', x='share', y='bound', of='N = {}')

@@ -191,7 +191,7 @@ def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame
 def _lines(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame, limit: float) -> list[dict[str, Any]]:
     rows = lines_by(0, '2L√q r_x N exp(−αd/2q)', by_alpha, by='seq_len', x='alpha', y='limit', of='N = {}')
     lengths = sorted(set(by_length['seq_len']))
-    rows += line(1, 'bound 4ε', lengths, [limit] * len(lengths))
+    rows += line(1, 'bound 4ε', lengths, limit)
     for i, (sparsity, chosen) in enumerate(norms.groupby('sparsity')):
         label = '∝ (log N)^1.5' if i == 0 else ''
         rows += line(2, label, chosen['seq_len'], _cap(chosen), of=f'q = {sparsity}')

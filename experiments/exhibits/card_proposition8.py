@@ -235,7 +235,7 @@ def _points(plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame) -> I
 
 def _lines(settings: Settings, coarse: pd.DataFrame, least: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
-    lines = line(0, f'target {settings.target:g}', [0, 1], [settings.target] * 2)
+    lines = line(0, f'target {settings.target:g}', [0, 1], settings.target)
     lines += line(1, 'storing RNN, d_h = N', lengths, lengths)
     rate = np.linspace(0, 2 * np.max(coarse['held'] / (coarse['seq_len'] - 1)), 40)
     lines += line(3, 'floor 2^(−2B/(N−1)) (1 − 1/N), least N', rate, (1 - 1 / min(lengths)) * 2.0**-rate)

@@ -270,8 +270,8 @@ def _lines(settings: Settings, rate: pd.DataFrame, unseen: pd.DataFrame) -> list
     lengths = list(settings.seq_lens)
     lines += line(1, 'n = N', lengths, lengths)
     dims = sorted(set(unseen['encoding_dim']))
-    lines += line(2, 'zero', dims, [1.0] * len(dims))
-    return lines + line(3, 'n = d', lengths, [settings.token_dim] * len(lengths))
+    lines += line(2, 'zero', dims, 1)
+    return lines + line(3, 'n = d', lengths, settings.token_dim)
 
 
 def learnt(rows: pd.DataFrame, threshold: float) -> float:

@@ -103,6 +103,6 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
     lines = []
     for precision, limit in LARGEST_ERRORS.items():
-        lines += line(0, f'limit in {precision}', lengths, [limit] * len(lengths))
+        lines += line(0, f'limit in {precision}', lengths, limit)
     precise, label = rows[rows['precision'] == 'float64'], '4qd_e + 2d + 6qd + 4qd d_e M²/δ²'
     return lines + lines_by(1, label, precise, by='sparsity', x='seq_len', y='formula', of='q = {}')

@@ -227,5 +227,5 @@ def _lines(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame) -> list
     for n in settings.trained_lens:
         ends = [min(settings.trained_samples), max(settings.trained_samples)]
         label = '1 − 1/N' if n == settings.trained_lens[0] else ''
-        lines += line(2, label, ends, [1 - 1 / n] * 2, of=f'trained, N = {n}')
+        lines += line(2, label, ends, 1 - 1 / n, of=f'trained, N = {n}')
     return lines

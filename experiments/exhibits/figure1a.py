@@ -13,7 +13,7 @@ from experiments.exhibits import quickstart
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.report import drawing, lanes
+from qstr_jax.report import drawing, lanes, numbers
 
 ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
@@ -97,7 +97,7 @@ def scatter(rows):
     one, own = rows('figure1a'), rows('figure1a_task_per_lane', 'figure1a_task_per_lane_rnn')
     ratios = {model: _spread(own.where(model=model)) / _spread(one.where(model=model)) for model in analysis.MODELS}
     said = [f'{ratio:.1f} ({analysis.display(model)})' for model, ratio in ratios.items()]
-    return f'{", ".join(said[:-1])} and {said[-1]} times as much'
+    return f'{numbers.and_last(said)} times as much'
 
 
 def _spread(lanes):

@@ -98,7 +98,6 @@ def table(rows):
     for risk, folder in (('averaged', 'n_star'), ('point-wise', 'n_star_pointwise')):
         lanes = rows(folder, model='transformer')
         for radius in lanes.values('radius'):
-            own = lanes.where(radius=radius)
-            means = (own.where(seq_len=n).mean() if own.count(seq_len=n) else '–' for n in (8, 16, 32, 64))
+            means = (lanes.mean_or_dash(radius=radius, seq_len=n) for n in (8, 16, 32, 64))
             lines.append([f'{risk} risk, R = {radius:g}', *means])
     return formats.pipes(['prompts', *(f'N = {n}' for n in (8, 16, 32, 64))], lines)

@@ -6,6 +6,7 @@ least training risk is kept. On simple-1STR and on 1STR.
 
 from experiments.exhibits import n_star_models
 from qstr_jax.cli import base
+from qstr_jax.report import numbers
 
 ORDER = 190
 IS_SUPPORTING = True
@@ -75,7 +76,7 @@ def by_rate(lanes):
     exponents = [f'N^{own.where(learning_rate=slow).exponent()}' for own in lanes.values()]
     last = lanes['transformer'].where(learning_rate=slow, seq_len=32)
     return (
-        f'They hang on the two rates: at {slow:g} alone they are {", ".join(exponents[:-1])} and {exponents[-1]}, and '
+        f'They hang on the two rates: at {slow:g} alone they are {numbers.and_last(exponents)}, and '
         f'{last.count(outcome="reached") or "none"} of {last.count()} Transformers gets there at N = 32; a rate above '
         f'{fast:g} was not tried.'
     )

@@ -7,6 +7,7 @@ they are affordable.
 
 from qstr_jax import analysis
 from qstr_jax.cli import base
+from qstr_jax.report import numbers
 
 ORDER = 8
 QUESTION = 'How many labels does each architecture need, at one label a prompt and its best batch size and rate?'
@@ -126,16 +127,10 @@ def listed(lengths):
     return ', '.join(map(str, lengths))
 
 
-def and_last(values):
-    """'4, 8 and 16'."""
-    *most, last = map(str, values)
-    return f'{", ".join(most)} and {last}' if most else last
-
-
 def points(lanes_by_point):
     """'the RNN at N = 16, the Transformer at N = 128 and 256'."""
     lengths = lanes_by_point.reset_index().groupby('model')['seq_len'].apply(list)
-    return ', '.join(f'the {analysis.display(model)} at N = {and_last(at)}' for model, at in lengths.items())
+    return ', '.join(f'the {analysis.display(model)} at N = {numbers.and_last(at)}' for model, at in lengths.items())
 
 
 def batches(rows, folder):

@@ -6,10 +6,10 @@ with a task each.
 """
 
 import numpy as np
-from scipy import stats
 
 from experiments.exhibits import architectures
 from qstr_jax import analysis
+from qstr_jax.analysis import summary
 from qstr_jax.report import lanes
 
 ORDER = 39
@@ -49,15 +49,8 @@ def named(rows):
     return architectures.in_one_column(rows, 'short_conv').astype({'short_conv': int})
 
 
-def ratios(rows):
-    """Labels with the convolution over those without it, for each mixer with half of its lanes learning either way."""
-    means = analysis.summarize(named(rows), ['model', 'short_conv'])
-    means = means[means['num_learn'] >= means['num_lanes'] / 2].set_index(['model', 'short_conv'])['mean'].unstack()
-    return (means[WIDTH] / means[0]).dropna().sort_values()
-
-
 def at_budget(rows):
-    """The same for all mixers; lanes that do not learn count as their budget."""
+    """Labels with the convolution over those without it, of all mixers; failures count as the budget."""
     logs = np.log(rows['samples_to_threshold'].fillna(rows['max_samples']).astype(float))
     means = logs.groupby([rows['model'], rows['short_conv']]).mean().unstack()
     return np.exp(means[WIDTH] - means[0])
@@ -65,15 +58,15 @@ def at_budget(rows):
 
 def geometric(ratios):
     """'1.11 [0.87, 1.40]': the geometric mean with Student's 95 % interval over mixers."""
-    logs = np.log(ratios)
-    mean, error = logs.mean(), logs.std(ddof=1) / np.sqrt(len(logs))
-    low, high = np.exp(stats.t.interval(0.95, len(logs) - 1, loc=mean, scale=error))
-    return f'{np.exp(mean):.2f} [{low:.2f}, {high:.2f}]'
+    found = summary.geometric(np.sort(ratios))
+    return f'{found["mean"]:.2f} [{found["low"]:.2f}, {found["high"]:.2f}]'
 
 
 def text(rows):
     some = rows('short_conv')
-    found, means = ratios(some.table), analysis.summarize(named(some.table), ['model', 'short_conv'])
+    own = named(some.table)
+    means = analysis.summarize(own, ['model', 'short_conv'])
+    found = architectures.ratios(means, 'short_conv', WIDTH, 0)
     learn = means.groupby('short_conv')['num_learn'].sum()
     total = means.groupby('short_conv')['num_lanes'].sum()
     gained = means.set_index(['model', 'short_conv'])['num_learn'].unstack()
@@ -82,7 +75,7 @@ def text(rows):
         for sign in (1, -1)
     )
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
-    every, diverged = at_budget(named(some.table)), some.count(outcome='diverged')
+    every, diverged = at_budget(own), some.count(outcome='diverged')
     return f"""
 With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn, without it {learn[0]} of {total[0]} ({diverged} of
 all diverge): at least {MARGIN} more of {more or 'no mixer'}, at least

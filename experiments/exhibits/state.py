@@ -92,8 +92,7 @@ def learners(points):
 
 def gains(points):
     """'deltanet 0.45, …': samples with the largest state over the smallest, for mixers that half learn with either."""
-    means = points[points['num_learn'] >= points['num_lanes'] / 2].set_index(['model', 'state'])['mean'].unstack()
-    ratios = (means[max(SIDES)] / means[min(SIDES)]).dropna().sort_values()
+    ratios = architectures.ratios(points, 'state', max(SIDES), min(SIDES))
     return ', '.join(f'{analysis.display(model)} {ratio:.2f}' for model, ratio in ratios.items()) or 'none'
 
 

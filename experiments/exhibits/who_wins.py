@@ -12,6 +12,7 @@ from experiments.exhibits import architectures
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats, no_retrieval
 from qstr_jax.cli import base
+from qstr_jax.plots import labels
 from qstr_jax.report import drawing, lanes
 
 ORDER = 32
@@ -88,10 +89,7 @@ def learnt_by_heart(rows):
 
 def goal(rows):
     """What a lane has to reach: 'MSE 0.3', or 'error rate 0.05'."""
-    # Rows of the first tasks alone, whose threshold is on the loss, have no such column.
-    is_error = 'threshold_on' in rows.columns and rows['threshold_on'].eq('error_rate').all()
-    kind = 'error rate' if is_error else 'MSE'
-    return f'{kind} {rows["threshold"].iloc[0]:g}'
+    return labels.aim(rows).removeprefix('to ')
 
 
 def guess(rows):

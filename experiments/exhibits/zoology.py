@@ -63,7 +63,7 @@ def draw(workdir, config):
 
 def with_width(rows):
     """Adds a column `width`: the width of each mixer."""
-    return rows.assign(width=[int(row[f'{row["model"]}_width']) for row in rows.to_dict('records')])
+    return architectures.in_one_column(rows, 'width').astype({'width': int})
 
 
 def points(rows):

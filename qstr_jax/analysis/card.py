@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,9 +74,10 @@ def points_by(panel: int, rows: pd.DataFrame, series: str, x: str, y: str) -> li
     return [point(panel, series.format(**row), row[x], row[y]) for row in rows.to_dict('records')]
 
 
-def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str = '') -> list[dict[str, Any]]:
-    """Rows of `Card.lines` for one line."""
-    return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
+def line(panel: int, label: str, x: Sequence[float], y: float | Sequence[float], of: str = '') -> list[dict[str, Any]]:
+    """Rows of `Card.lines` for one line; y may be one number for all x."""
+    both = zip(x, np.broadcast_to(y, len(x)), strict=True)
+    return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in both]
 
 
 def lines_by(panel: int, label: str, rows: pd.DataFrame, *, by: str, x: str, y: str, of: str) -> list[dict[str, Any]]:

@@ -63,19 +63,9 @@ def _check(
     return Check(what, not fails.any(), **nearest, crossed=int(fails.sum()), count=len(slack), idle=idle)
 
 
-def above(
-    what: str,
-    values: Numbers,
-    floors: Numbers,
-    errors: Numbers = 0.0,
-    *,
-    tolerance: float = 1.0,
-    can_fail: Numbers = True,
-) -> Check:
-    """Checks that values ≥ floors, up to `tolerance` standard errors."""
-    return _check(
-        what, lambda value, floor, error: value + tolerance * error - floor, values, floors, errors, can_fail=can_fail
-    )
+def above(what: str, values: Numbers, floors: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:
+    """Checks that values ≥ floors, up to one standard error."""
+    return _check(what, lambda value, floor, error: value + error - floor, values, floors, errors, can_fail=can_fail)
 
 
 def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:

@@ -18,9 +18,7 @@ def loss_thresholds(rows: pd.DataFrame) -> pd.Series:
     """The test loss at which each lane ends; NaN where its error rate ends it, or where it cannot reach such a loss."""
     if 'threshold' not in rows.columns:
         return pd.Series(math.nan, rows.index)
-    is_loss = rows['threshold'].gt(_LEAST_THRESHOLD)
-    if 'threshold_on' in rows.columns:
-        is_loss &= rows['threshold_on'].fillna('loss').eq('loss')
+    is_loss = rows['threshold'].gt(_LEAST_THRESHOLD) & ~resolution.is_of_rate(rows)
     return rows['threshold'].astype(float).where(is_loss)
 
 

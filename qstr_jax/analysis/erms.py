@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from qstr_jax.analysis import resolution
 from qstr_jax.analysis.curves import curve_columns, setting_columns
 
 # The learner that looks for ERMs that err, and the settings in which its tries at one point differ.
@@ -39,8 +40,7 @@ def is_short(rows: pd.DataFrame) -> pd.Series:
 
 def _is_erm(rows: pd.DataFrame) -> pd.Series:
     """Whether a lane is an ERM; missing where that is not known."""
-    compared = rows['is_erm'] if 'is_erm' in rows.columns else pd.Series(None, rows.index)
-    found = compared.astype('boolean')
+    found = rows.get('is_erm', pd.Series(None, rows.index)).astype('boolean')
     if 'converged' not in rows.columns:
         return found
     return found.mask(rows['learner'].eq('min_norm') & found.isna(), rows['converged'].astype('boolean'))
@@ -59,9 +59,7 @@ def by_own_risk(rows: pd.DataFrame) -> pd.DataFrame:
 
 def is_at_most(rows: pd.DataFrame) -> pd.Series:
     """Whether n* of ERMs is known to be no more than a lane's n*: just below it, the optimiser stopped short."""
-    if 'miss_is_erm' not in rows.columns:
-        return pd.Series(False, rows.index)
-    return rows['outcome'].eq('reached') & rows['miss_is_erm'].eq(False)
+    return rows['outcome'].eq('reached') & rows.get('miss_is_erm', pd.Series(None, rows.index)).eq(False)
 
 
 def is_unfitted(rows: pd.DataFrame) -> pd.Series:
@@ -69,7 +67,7 @@ def is_unfitted(rows: pd.DataFrame) -> pd.Series:
     if not {'train_risk', 'threshold'} <= set(rows.columns):
         return pd.Series(False, rows.index)
     is_above = rows['outcome'].eq('censored') & rows['train_risk'].gt(rows['threshold']).fillna(False)
-    return is_above & rows['threshold_on'].ne('error_rate') if 'threshold_on' in rows.columns else is_above
+    return is_above & ~resolution.is_of_rate(rows)
 
 
 def with_bounds(rows: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from qstr_jax import columns
-from qstr_jax.analysis import erms, kinds, selection
+from qstr_jax.analysis import erms, kinds, selection, tuning
 from qstr_jax.analysis.curves import ALWAYS_NAMED, setting_columns
 
 ONLINE, TUNED, FIXED, WORST = 'online', 'tuned', 'fixed', 'worst'
@@ -79,8 +79,7 @@ def _chosen(rows: pd.DataFrame) -> list[str]:
     """The settings that were chosen at each N."""
     if kind_of(rows).eq(FIXED).all():
         return list(selection.DEFAULT_OVER)
-    texts = set(rows['tuned'].dropna()) if 'tuned' in rows.columns else set()
-    return sorted({name for text in texts for name in text.split()})
+    return sorted(tuning.tuned_settings(rows))
 
 
 def _settings(rows: pd.DataFrame) -> list[str]:

@@ -62,6 +62,11 @@ class Exponent:
         return ' '.join(part for part in (f'{self.value:.2f}', self.interval_text) if part)
 
     @property
+    def with_note(self) -> str:
+        """As `str`, with the note in brackets behind a value."""
+        return f'{self} ({self.note})' if self.value is not None and self.note else str(self)
+
+    @property
     def interval_text(self) -> str:
         """'[0.55, 0.70]', '[0.55, 0.70 by lane noise alone]', '', or words for one that is wider than `WIDEST`."""
         if self.low is None or self.high is None:

@@ -54,16 +54,14 @@ def latex_text(value: str) -> str:
     return re.sub(r'[^\x00-ſ]', '?', escaped)
 
 
-def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
+def latex(frame: pd.DataFrame, caption: str, label: str) -> str:
     """A `table` environment with booktabs rules; the document needs `\\usepackage{booktabs}`."""
     body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *cells(frame)]]
     lines = [
         r'\begin{table}[t]', r'\centering', r'\small',
         rf'\begin{{tabular}}{{{"l" * len(frame.columns)}}}', r'\toprule', body[0], r'\midrule', *body[1:],
         r'\bottomrule', r'\end{tabular}',
-        *([rf'\caption{{{latex_text(caption)}}}'] if caption else []),
-        *([rf'\label{{{label}}}'] if label else []),
-        r'\end{table}',
+        rf'\caption{{{latex_text(caption)}}}', rf'\label{{{label}}}', r'\end{table}',
     ]  # fmt: skip
     return '\n'.join(lines) + '\n'
 

@@ -16,8 +16,8 @@ class Kinds(NamedTuple):
 def split_kinds(rows: pd.DataFrame) -> Kinds:
     """The rows of each kind."""
     nothing = pd.Series(False, rows.index)
-    is_search = rows['is_search'].eq(True) if 'is_search' in rows.columns else nothing
-    has_size = rows['sample_size'].fillna(0).gt(0) if 'sample_size' in rows.columns else nothing
-    is_fitted = rows['outcome'].eq('fitted') if 'outcome' in rows.columns else nothing
+    is_search = rows.get('is_search', nothing).eq(True)
+    has_size = rows.get('sample_size', nothing).fillna(0).gt(0)
+    is_fitted = rows.get('outcome', nothing).eq('fitted')
     is_fit = ~is_search & (has_size | is_fitted)
     return Kinds(online=rows[~is_search & ~is_fit], searches=rows[is_search], fits=rows[is_fit])

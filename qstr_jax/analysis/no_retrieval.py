@@ -24,7 +24,7 @@ def no_retrieval_loss(link: str, sparsity: int, seq_len: int) -> float | None:
 
 def losses(rows: pd.DataFrame) -> pd.Series:
     """Test loss of the best predictor that ignores t on the task of each lane, NaN where it is not known."""
-    said = rows['no_retrieval'].astype(float) if 'no_retrieval' in rows.columns else pd.Series(float('nan'), rows.index)
+    said = rows.get('no_retrieval', pd.Series(float('nan'), rows.index)).astype(float)
     if not {'link', 'sparsity', 'seq_len'} <= set(rows.columns):
         return said
     found = [no_retrieval_loss(*point) for point in zip(rows['link'], rows['sparsity'], rows['seq_len'], strict=True)]

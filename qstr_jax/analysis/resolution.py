@@ -20,6 +20,11 @@ MARK = '~'
 _BEFORE = ' before'
 
 
+def is_of_rate(rows: pd.DataFrame) -> pd.Series:
+    """Which lanes have a threshold of the error rate; the others have one of the loss."""
+    return rows.get('threshold_on', pd.Series('loss', rows.index)).eq('error_rate')
+
+
 def step(rows: pd.DataFrame) -> pd.Series:
     """Samples between two checks of each lane; NaN for lanes without checks."""
     if not {'check_every', 'batch_size', 'learner'} <= set(rows.columns):
@@ -53,21 +58,15 @@ def interpolated(rows: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
     end = crossed[[*lane, *judged]].assign(samples=crossed['samples_to_threshold'].astype(float), row=crossed.index)
     found = end.merge(lines, on=[*lane, 'samples']).set_index('row')
     above, below = _height(found, _BEFORE), _height(found, '')
-    threshold = found['threshold'].where(_is_of_rate(found), np.log(found['threshold']))
+    threshold = found['threshold'].where(is_of_rate(found), np.log(found['threshold']))
     start = found[f'samples{_BEFORE}']
     place = start + (above - threshold) / (above - below) * (found['samples'] - start)
     is_between = (above >= threshold) & (below < threshold)
     return rows.assign(**{CROSSING: place[is_between].reindex(rows.index)})
 
 
-def _is_of_rate(found: pd.DataFrame) -> pd.Series:
-    if 'threshold_on' in found.columns:
-        return found['threshold_on'].eq('error_rate')
-    return pd.Series(False, found.index)
-
-
 def _height(found: pd.DataFrame, suffix: str) -> pd.Series:
     """What falls to the threshold: the error rate, which may be 0, or the logarithm of the loss."""
     loss = np.log(found[f'test_loss{suffix}'])
-    is_rate = _is_of_rate(found)
+    is_rate = is_of_rate(found)
     return loss.where(~is_rate, 1 - found[f'accuracy{suffix}']) if is_rate.any() else loss

@@ -79,7 +79,7 @@ def _line(
         'model': display(curve.model),
         **{text: value_text(point[name]) if name in point else '–' for name, text in named.items()},
         **{f'{heading(x)} = {value_text(v)}': _cell_text(cell) if cell else '–' for v, cell in points.items()},
-        f'exponent of {heading(x)}': str(power) if power.value is None or not power.note else f'{power} ({power.note})',
+        f'exponent of {heading(x)}': power.with_note,
     }
 
 
@@ -95,6 +95,11 @@ def learn_text(cell: Mapping[str, Any]) -> str:
         return ''
     unfitted = f', {cell["num_unfitted"]} unfitted' if cell['num_unfitted'] else ''
     return f'{cell["num_learn"]} of {cell["num_judged"]} learn{unfitted}'
+
+
+def mean_and_share(cell: Mapping[str, Any]) -> str:
+    """'17.2k', or '28.5k, 3 of 5 learn' where some do not."""
+    return ', '.join(filter(None, (mean_text(cell), learn_text(cell))))
 
 
 def _cell_text(cell: Mapping[str, Any]) -> str:

@@ -118,7 +118,7 @@ def point_of(lanes: Measured) -> dict[str, Any]:
     found |= dict(zip(('num_learn', 'num_judged', 'learn_low', 'learn_high'), learn, strict=True))
     counted = lanes.has(*((*LEARNED, 'outraced') if learn.num_learn or counts['outraced'] else NEED_MORE))
     counted &= ~lanes.is_short
-    found |= _mean(np.sort(lanes.samples[counted]))
+    found |= geometric(np.sort(lanes.samples[counted]))
     found['num_short'], found['num_unfitted'] = int(lanes.is_short.sum()), counts[erms.UNFITTED]
     found['lower_bound'] = bool((counted & lanes.has(*NEED_MORE)).any())
     found['upper_bound'] = bool((counted & lanes.has('censored_below', erms.AT_MOST)).any())
@@ -128,7 +128,7 @@ def point_of(lanes: Measured) -> dict[str, Any]:
     return found
 
 
-def _mean(samples: np.ndarray) -> dict[str, float]:
+def geometric(samples: np.ndarray) -> dict[str, float]:
     """Geometric mean of sorted samples with its interval, the smallest and the largest."""
     if not samples.size:
         return dict.fromkeys(('mean', 'low', 'high', 'min', 'max'), np.nan)

@@ -115,7 +115,7 @@ def _is_moving(lanes: pd.DataFrame) -> pd.Series:
     The proof needs W in the span of the prompts, not a gradient of 0. From N d prompts on every W is in their span, so
     the span says nothing. Then, and for rows without a span, the row's own tolerance decides.
     """
-    residual = lanes['span_residual'] if 'span_residual' in lanes.columns else pd.Series(float('nan'), lanes.index)
+    residual = lanes.get('span_residual', pd.Series(float('nan'), lanes.index))
     is_whole = lanes['samples_to_threshold'] >= lanes['seq_len'] * lanes['token_dim']
     is_in_span = (residual < _OFF_SPAN) & ~is_whole.fillna(False)
     is_there = lanes['converged'].eq(True) & ~(residual >= _OFF_SPAN) | is_in_span

@@ -70,25 +70,27 @@ def submit(
         _check_rows(rows, entry, points)
     except ValueError as error:
         raise ValueError(f'workdir={str(workdir)!r}: has {error}') from None
-    known = registry.entries().get(model)
-    about = (known.summary if known and known.kind == 'model' else '') or _UNSAID
     files.make_folder(folder)
     for name, source_code in sources:
         files.write_bytes(folder / f'{name}.py', source_code)
     files.write_table(folder / 'rows.parquet', rows)
     files.write_json(folder / 'entry.json', entry)
-    is_outside = rows['learner'].eq(LEARNER).all()
-    measured = 'Trained by a program of its own' if is_outside else 'Measured by `python -m qstr_jax compare`'
-    says = {
-        'entry': model, 'folder': folder.name, 'suite': points.version, 'about': about, 'measured': measured,
-    }  # fmt: skip
-    files.write_text(folder / 'README.md', _README.format(**says))
+    is_outside = bool(rows['learner'].eq(LEARNER).all())
+    files.write_text(folder / 'README.md', _readme(model, folder.name, points.version, is_outside))
     try:
         read(folder)
     except files.ResultsError:
         shutil.rmtree(folder)
         raise
     return folder
+
+
+def _readme(model: str, folder: str, suite: str, is_outside: bool) -> str:
+    """The README of an entry, which its author may go on with."""
+    known = registry.entries().get(model)
+    about = (known.summary if known and known.kind == 'model' else '') or _UNSAID
+    measured = 'Trained by a program of its own' if is_outside else 'Measured by `python -m qstr_jax compare`'
+    return _README.format(entry=model, folder=folder, suite=suite, about=about, measured=measured)
 
 
 def check_before(models: Sequence[str], workdir: Any, board: Any, *, suite: str, plugins: Sequence[str] = ()) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import exponents, formats
 from qstr_jax.analysis.card import plain
-from qstr_jax.analysis.samples_table import learn_text, mean_text, short_number
+from qstr_jax.analysis.samples_table import mean_and_share, short_number
 from qstr_jax.comparison import paired
 from qstr_jax.comparison.suite import Suite, Task
 from qstr_jax.outside import LEARNER
@@ -150,15 +150,10 @@ def lines_of(rows: pd.DataFrame, seq_lens: Sequence[int]) -> list[dict[str, Any]
 def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str, Any]:
     """One entry on one task."""
     means = analysis.summarize(lanes.assign(model=entry), ['seq_len']).set_index('seq_len')
-    power = exponents.fit(lanes.assign(model=entry))
-    samples = {}
-    for N in seq_lens:
-        if N in means.index:
-            texts = (mean_text(means.loc[N]), learn_text(means.loc[N]))
-            samples[str(N)] = ', '.join(text for text in texts if text)
     return {
-        'entry': entry, 'is_outside': bool(lanes['learner'].eq(LEARNER).any()), 'samples': samples,
-        'exponent': str(power) if power.value is None or not power.note else f'{power} ({power.note})',
+        'entry': entry, 'is_outside': bool(lanes['learner'].eq(LEARNER).any()),
+        'samples': {str(N): mean_and_share(means.loc[N]) for N in seq_lens if N in means.index},
+        'exponent': exponents.fit(lanes.assign(model=entry)).with_note,
         'parameters': _range(lanes['num_parameters']), 'state_size': _range(lanes['state_size']),
         'steps_per_second': _range(lanes['steps_per_second']),
     }  # fmt: skip

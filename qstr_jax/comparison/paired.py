@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from qstr_jax.analysis.summary import LEARNED
+
 LEVEL = 0.05
 _POINT = ['task', 'seq_len', 'seed']
 
@@ -76,7 +78,7 @@ def _informed(pairs: pd.DataFrame) -> pd.DataFrame:
 
 def _lanes(rows: pd.DataFrame) -> pd.DataFrame:
     """Log samples within the budget, the variance of what one check hides, and whether the lane learned."""
-    learns = rows['outcome'].isin(('reached', 'censored_below'))
+    learns = rows['outcome'].isin(LEARNED)
     samples = rows['samples_to_threshold'].astype(float).where(learns, rows['max_samples'].astype(float))
     check = (rows['batch_size'] * rows['check_every']).astype(float).fillna(1.0)
     hidden = np.log(samples / np.maximum(samples - check, samples / 2)) ** 2 / 12

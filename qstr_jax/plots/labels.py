@@ -62,11 +62,11 @@ def aim(rows: pd.DataFrame) -> str:
 
 def _aim(rows: pd.DataFrame) -> tuple[str, float]:
     """The name of the error and its threshold; without a name if there are several."""
-    thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
-    kinds = set(rows['threshold_on'].fillna('loss')) if 'threshold_on' in rows.columns else {'loss'}
+    thresholds = set(rows.get('threshold', ()))
+    kinds = set(resolution.is_of_rate(rows))
     if len(thresholds) != 1 or len(kinds) != 1:
         return '', 0.0
-    return 'MSE' if kinds == {'loss'} else 'error rate', thresholds.pop()
+    return 'error rate' if kinds.pop() else 'MSE', thresholds.pop()
 
 
 def point_text(curve: analysis.Curve) -> str:

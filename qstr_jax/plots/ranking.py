@@ -26,12 +26,7 @@ _MARKERS = 'osDPX'
 
 
 def samples_ranked(
-    panels: Mapping[str, pd.DataFrame],
-    by: str = 'seq_len',
-    *,
-    title: str = '',
-    notes: Sequence[str] = (),
-    highlight: str = '',
+    panels: Mapping[str, pd.DataFrame], by: str = 'seq_len', *, notes: Sequence[str] = (), highlight: str = ''
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task are on top.
 
@@ -41,7 +36,6 @@ def samples_ranked(
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
         by: the setting whose values are told apart by colour and marker.
-        title: above the figure.
         notes: small, under the figure.
         highlight: an architecture whose name is bold and whose line is shaded.
 
@@ -62,7 +56,7 @@ def samples_ranked(
     }
     with matplotlib.rc_context(STYLE):
         key = _key(rows, points, least)
-        figure, axes = frame(len(panels), title, notes, sharex=True, sharey=True, key=key, panel_width=_PANEL_WIDTH)
+        figure, axes = frame(len(panels), '', notes, sharex=True, sharey=True, key=key, panel_width=_PANEL_WIDTH)
         figure.set_figheight(figure.get_figheight() - HEIGHT + 0.75 + _LINE_HEIGHT * max(6, lines))  # room for the axis
         axes[0].set_xscale('log')
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
@@ -72,24 +66,33 @@ def samples_ranked(
                 _draw(axis, some, cells, heights[value], (look[value], least))
             _mark_missing(axis, own.groupby('model')[by].unique(), order)
             axis.set_xlabel(_unit(rows))
-        low, high = axes[0].get_xlim()
-        if high < 5 * low:  # A narrower axis may have one tick of 1, 2, 5.
-            low, high = axes[0].set_xlim((low * high / 5) ** 0.5, (low * high * 5) ** 0.5)
-        log_ticks(axes[0].xaxis, thousands, (1,) if high > 100 * low else (1, 3) if high > 10 * low else (1, 2, 5))
-        axes[0].set_yticks(range(len(order)), labels=[display(model) for model in order])
-        axes[0].set_ylim(len(order) - 0.4, -0.6)
-        if highlight in order:
-            place = order.index(highlight)
-            axes[0].get_yticklabels()[place].set_fontweight('bold')
-            for axis in axes:
-                axis.axhspan(place - 0.5, place + 0.5, color='0.93', linewidth=0, zorder=0)
+        _finish(axes, order, highlight)
         if len(values) > 1:
-            labels = [analysis.setting_text(by, value) for value in values]
-            handles = [legend_line(look[value], label) for value, label in zip(values, labels, strict=True)]
-            entry_width = LETTER * (9 + max(map(len, labels)))  # with its mark and gaps
-            num_columns = min(len(values), max(1, int(figure.get_figwidth() / entry_width)))
-            figure.legend(handles=handles, loc='outside upper right', ncols=num_columns)
+            _legend(figure, {analysis.setting_text(by, value): look[value] for value in values})
     return figure
+
+
+def _finish(axes: Sequence[Axes], order: Sequence[str], highlight: str) -> None:
+    """Limits and ticks, which the panels share, and the shade of the highlighted line."""
+    low, high = axes[0].get_xlim()
+    if high < 5 * low:  # A narrower axis may have one tick of 1, 2, 5.
+        low, high = axes[0].set_xlim((low * high / 5) ** 0.5, (low * high * 5) ** 0.5)
+    log_ticks(axes[0].xaxis, thousands, (1,) if high > 100 * low else (1, 3) if high > 10 * low else (1, 2, 5))
+    axes[0].set_yticks(range(len(order)), labels=[display(model) for model in order])
+    axes[0].set_ylim(len(order) - 0.4, -0.6)
+    if highlight in order:
+        place = order.index(highlight)
+        axes[0].get_yticklabels()[place].set_fontweight('bold')
+        for axis in axes:
+            axis.axhspan(place - 0.5, place + 0.5, color='0.93', linewidth=0, zorder=0)
+
+
+def _legend(figure: Figure, entries: Mapping[str, Look]) -> None:
+    """A legend above the panels, in as many columns as the figure is wide."""
+    entry_width = LETTER * (9 + max(map(len, entries)))  # with its mark and gaps
+    num_columns = min(len(entries), max(1, int(figure.get_figwidth() / entry_width)))
+    handles = [legend_line(look, label) for label, look in entries.items()]
+    figure.legend(handles=handles, loc='outside upper right', ncols=num_columns)
 
 
 def ranked(means: pd.DataFrame, by: str) -> list[str]:

@@ -4,7 +4,7 @@
     report.write(['experiments/results'], 'results/report', latex=True)
 
 section: what is said about one directory.                    content: the sections of directories in any state.
-exhibits: the tables and figures of one directory.            missing: which planned lanes have no rows.
+directory: the tables and figures of one directory.           missing: which planned lanes have no rows.
 headline: a summary of all directories.                       explorer: lanes and curves for the page's charts.
 commands: the command that makes a row again.                 pictures: PNG of few bytes.
 page: all of it as HTML.                                      scripts: the page's styles and scripts, from assets/.

@@ -11,7 +11,7 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.analysis import answers, resolution, table1
-from qstr_jax.report import exhibits, missing
+from qstr_jax.report import directory, missing
 from qstr_jax.report.section import Picture, Section, counted
 from qstr_jax.storage import files, names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
@@ -67,7 +67,7 @@ def _say_what_is_here(section: Section, folder: pathlib.Path) -> None:
     section.is_unfinished |= bool(left) or rows.empty
     if len(rows):
         try:
-            exhibits.add(section, rows, section.curves)
+            directory.add(section, rows, section.curves)
         except ValueError as reason:
             section.say(f'Not all of it is shown: {reason}.', is_problem=True)
 

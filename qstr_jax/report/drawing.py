@@ -80,7 +80,7 @@ def draw_tuning(folder: pathlib.Path, config: Any) -> None:
     if not (selected / 'config.json').exists():
         return
     rows, chosen = tuning.longest(results.load(selected)), results.load(folder)
-    for setting in sorted({name for text in chosen['tuned'].dropna() for name in text.split()}):
+    for setting in sorted(tuning.tuned_settings(chosen)):
         lanes = tuning.beside(rows, chosen, setting, config.x)
         figure = plots.tuning(lanes, setting, config.x, title=f'Choosing the {columns.label(setting)}')
         save(figure, folder, f'tuning_{setting}')

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import crossings, erms, exponents, kinds, names, resolution, selection, summary
+from qstr_jax.analysis import crossings, erms, exponents, kinds, names, resolution, selection, summary, tuning
 from qstr_jax.report import commands
 from qstr_jax.report.section import Section
 from qstr_jax.settings import function_names
@@ -23,9 +23,9 @@ _MOST_POINTS = 40
 # Settings with more values get no filter.
 _MOST_VALUES = 24
 _CHOSEN = 'chosen'
-# What every row has, beside its settings and its outcome.
+# What every row has, beside its settings.
 _MEASURED = (
-    'num_samples', 'samples', 'crossed', 'bound', 'is_short', 'loss_threshold', 'test_loss', 'seed', 'lane',
+    'num_samples', 'samples', 'crossed', 'bound', 'is_short', 'loss_threshold', 'test_loss', 'seed', 'lane', 'outcome',
 )  # fmt: skip
 
 
@@ -58,60 +58,72 @@ def short_names(folders: Sequence[str]) -> dict[str, str]:
 
 
 def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, Any]:
-    lanes, order = _lanes(section, rows), list(rows['lane'])
-    own_thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
+    lanes, order = _lanes(section, rows), {lane: place for place, lane in enumerate(rows['lane'])}
+    own_thresholds = set(rows.get('threshold', ()))
     is_worst = bool(rows['learner'].eq(erms.WORST).all())  # its rows are of n at which an ERM errs
     rows = erms.worst(rows) if is_worst else rows
     rows = resolution.interpolated(crossings.at_thresholds(rows), section.curves)
     rows = _sorted(_with_choice(rows))
     has_samples = not is_fit and bool(rows['outcome'].eq('reached').any())
-    apart = [name for name in analysis.curve_columns(rows) if name != 'sample_size' or not is_fit]
-    settings = list(dict.fromkeys(['model', 'seq_len', *apart]))
-    more = (_CHOSEN,) if is_fit else ('threshold', _CHOSEN)  # a fit ends at no threshold
-    settings += [name for name in more if name in rows.columns and name not in settings]
-    headings = analysis.headings([name for name in settings if name != _CHOSEN]) | {_CHOSEN: 'chosen by validation'}
-    headings['model'] = 'architecture'
-    if 'threshold_on' in rows.columns and rows['threshold_on'].eq('error_rate').all():
-        headings['threshold'] = 'threshold of the error rate'
-    samples_heading = columns.label('erring_samples').replace('$', '') if is_worst else 'samples to threshold'
-    outcome = erms.with_bounds(rows)['outcome']
-    samples = summary.samples_or_bound(rows).where(outcome.ne(erms.UNFITTED))
-    rows = rows.assign(
-        lane=rows['lane'].map({lane: place for place, lane in enumerate(order)}),
-        samples=samples if has_samples else np.nan,
-        loss_threshold=math.nan if is_fit else crossings.loss_thresholds(rows),
-        test_loss=math.nan if is_worst else rows['test_loss'],  # of the search's last fit, which is of another n
-        crossed=_is_crossed(rows),
-        is_short=erms.is_short(rows),
-        bound=outcome.isin(summary.NEED_MORE).astype(int) - outcome.isin(('censored_below', erms.AT_MOST)).astype(int),
-    )
+    settings = _settings(rows, is_fit)
+    rows = _with_measures(rows.assign(lane=rows['lane'].map(order)))
+    rows['samples'] = rows['samples'] if has_samples else np.nan
+    rows['loss_threshold'] = math.nan if is_fit else crossings.loss_thresholds(rows)
+    rows['test_loss'] = math.nan if is_worst else rows['test_loss']  # of the search's last fit, which is of another n
     numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
     axes = [name for name in numeric if rows[name].nunique() > 1] or ['seq_len']
     fits, named = _fits(rows, axes) if has_samples else ([], {})
     added = [name for name in named if name not in settings]
     rows = rows.assign(**{name: named[name] for name in added})
-    headings |= {name: analysis.heading(name) for name in added}
-    settings += added
-    filters = [_filter(name, headings[name], rows[name], own_thresholds) for name in settings]
-    tuned = {name for text in rows['tuned'].dropna() for name in text.split()} if 'tuned' in rows.columns else set()
-    shown = {name: analysis.heading(name) for name in sorted(tuned) if name in rows.columns and name not in settings}
+    headings = _headings(rows, settings) | {name: analysis.heading(name) for name in added}
+    filters = [_filter(name, heading, rows[name], own_thresholds) for name, heading in headings.items()]
+    tuned = sorted(tuning.tuned_settings(rows))
+    shown = {name: analysis.heading(name) for name in tuned if name in rows.columns and name not in headings}
     drawn = [name for name in shown if pd.api.types.is_numeric_dtype(rows[name])]
+    samples_heading = columns.label('erring_samples').replace('$', '') if is_worst else 'samples to threshold'
     return {
         'filters': [one for one in filters if one],
         'axes': [['num_samples', 'training samples n']] * is_fit
                 + [[name, columns.label(name).replace('$', '')] for name in axes],
         'values': [['samples', samples_heading]] * has_samples + [['test_loss', 'test loss']] * (not is_worst)
                   + [[name, f'tuned {shown[name]}'] for name in drawn],
-        'settings': {name: headings[name] for name in settings},
-        'symbols': [name for name in settings if columns.get(name).symbol],
+        'settings': headings,
+        'symbols': [name for name in headings if columns.get(name).symbol],
         'shown': shown,
         'fits': fits,
-        'rows': {name: _plain(rows[name]) for name in
-                 [*settings, *shown, *_MEASURED]}
-                | {'outcome': _plain(outcome)},
+        'rows': {name: _plain(rows[name]) for name in [*headings, *shown, *_MEASURED]},
         'over': list(selection.DEFAULT_OVER),
         'lanes': lanes,
     }  # fmt: skip
+
+
+def _settings(rows: pd.DataFrame, is_fit: bool) -> list[str]:
+    """The settings that rows are told apart by."""
+    apart = [name for name in analysis.curve_columns(rows) if name != 'sample_size' or not is_fit]
+    more = (_CHOSEN,) if is_fit else ('threshold', _CHOSEN)  # a fit ends at no threshold
+    return list(dict.fromkeys(['model', 'seq_len', *apart, *(name for name in more if name in rows.columns)]))
+
+
+def _headings(rows: pd.DataFrame, settings: Sequence[str]) -> dict[str, str]:
+    """What the page calls each setting."""
+    found = analysis.headings(settings) | {'model': 'architecture'}
+    if _CHOSEN in found:
+        found[_CHOSEN] = 'chosen by validation'
+    if 'threshold' in found and resolution.is_of_rate(rows).all():
+        found['threshold'] = 'threshold of the error rate'
+    return found
+
+
+def _with_measures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Adds how lanes ended, bounds included: samples, and whether these are bounds, interpolated or of no ERM."""
+    outcome = erms.with_bounds(rows)['outcome']
+    return rows.assign(
+        samples=summary.samples_or_bound(rows).where(outcome.ne(erms.UNFITTED)),
+        crossed=rows.get(resolution.CROSSING, pd.Series(None, rows.index)).notna(),
+        is_short=erms.is_short(rows),
+        bound=outcome.isin(summary.NEED_MORE).astype(int) - outcome.isin(('censored_below', erms.AT_MOST)).astype(int),
+        outcome=outcome,
+    )
 
 
 def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, pd.Series]]:
@@ -139,9 +151,8 @@ def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict[str, Any]]
 def _fit(fit: analysis.Exponent, x: str, where: dict[str, Any], name: str) -> dict[str, Any]:
     """An exponent over an axis: the settings of its rows, its texts, and the values of x that it leaves out."""
     plain = {name: _one(value) for name, value in where.items() if value is not None}
-    text = f'{fit} ({fit.note})' if fit.note else str(fit)
     return {
-        'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': text, 'name': name,
+        'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': fit.with_note, 'name': name,
         'left_out': _plain(fit.left_out),
     }  # fmt: skip
 
@@ -159,12 +170,6 @@ def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     chosen = set(selection.select(rows)['lane'])
     return rows if chosen >= set(rows['lane']) else rows.assign(**{_CHOSEN: rows['lane'].isin(chosen)})
-
-
-def _is_crossed(rows: pd.DataFrame) -> pd.Series:
-    """Whether the samples of a lane are interpolated between two checks."""
-    has_crossings = resolution.CROSSING in rows.columns
-    return rows[resolution.CROSSING].notna() if has_crossings else pd.Series(False, rows.index)
 
 
 def _filter(name: str, heading: str, values: pd.Series, own_thresholds: set) -> dict[str, Any] | None:

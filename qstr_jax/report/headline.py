@@ -7,7 +7,7 @@ import pandas as pd
 from qstr_jax import analysis
 from qstr_jax.analysis import answers, evidence, exponents, kinds, selection
 from qstr_jax.analysis.samples_table import learn_text, mean_text
-from qstr_jax.report import exhibits
+from qstr_jax.report import directory
 from qstr_jax.report.section import Section, counted
 
 _WHAT = (
@@ -97,7 +97,7 @@ def _needs(sections: Sequence[Section]) -> list[tuple[str, dict[str, str]]]:
         if len(searches) and 'validation_loss' in searches.columns:
             searches = selection.select(searches)
         for rows in (online, searches):
-            x = exhibits.x_axis(rows) if len(rows) and rows['outcome'].eq('reached').any() else None
+            x = directory.x_axis(rows) if len(rows) and rows['outcome'].eq('reached').any() else None
             if x in ('seq_len', 'sparsity') and analysis.curve_columns(rows, x) == ['model']:
                 needs += _need(section.name, rows, x)
     return needs

@@ -8,7 +8,7 @@ A number that rests on fewer than three lanes at some point is an error, and so 
 """
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,11 +71,7 @@ class Lanes:
 
     def where(self, **settings: Any) -> 'Lanes':
         """The lanes with some settings."""
-        is_wanted = np.ones(len(self.table), bool)
-        for name, value in settings.items():
-            wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
-            is_wanted &= self.table[name].map(_plain).isin(wanted).to_numpy()
-        table = self.table[is_wanted]
+        table = self._with(settings)
         if table.empty:
             raise ValueError(f'no lanes of {", ".join(self.folders)} with {settings}')
         return Lanes(self.root, self.folders, table)
@@ -95,6 +91,11 @@ class Lanes:
     def mean(self, column: str = '', by: str = '', digits: int = 2) -> str:
         """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting."""
         return self._listed('mean', column, by, digits)
+
+    def mean_or_dash(self, **settings: Any) -> str:
+        """The mean samples of the lanes with some settings; '–' for fewer of them than a number needs."""
+        table = self._with(settings)
+        return '–' if table['seed'].nunique() < MIN_LANES else Lanes(self.root, self.folders, table).mean()
 
     def median(self, column: str, digits: int = 2) -> str:
         """As `mean`, of a column: its median, which the figure of learning curves draws."""
@@ -122,20 +123,16 @@ class Lanes:
 
     def samples_table(self, by: str) -> str:
         """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there."""
-        lanes = self._selected()
-        values = sorted(lanes[by].unique())
-        lines = []
-        for model in names.model_order(lanes):
-            mine = lanes[lanes['model'] == model]
-            lines.append([names.display(model), *(_entry(mine[mine[by] == value]) for value in values)])
+        values = self.values(by)
+        lines = [
+            [names.display(model), *(self.mean_or_dash(model=model, **{by: value}) for value in values)]
+            for model in names.model_order(self.table)
+        ]
         return formats.pipes(['samples', *(names.setting_text(by, value) for value in values)], lines)
 
     def count(self, **settings: Any) -> int:
         """How many lanes there are, or how many with some settings."""
-        try:
-            return len(self.where(**settings).table)
-        except ValueError:
-            return 0
+        return len(self._with(settings))
 
     def values(self, column: str) -> list[Any]:
         """The values of a column, sorted, each once."""
@@ -161,6 +158,14 @@ class Lanes:
         if seconds < 100:
             return f'{seconds:.0f} seconds'
         return f'{seconds / 60:.0f} minutes' if seconds < 6000 else f'{seconds / 3600:.1f} hours'
+
+    def _with(self, settings: Mapping[str, Any]) -> pd.DataFrame:
+        """The rows with some settings; perhaps none."""
+        is_wanted = np.ones(len(self.table), bool)
+        for name, value in settings.items():
+            wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
+            is_wanted &= self.table[name].map(_plain).isin(wanted).to_numpy()
+        return self.table[is_wanted]
 
     def _fit(self, x: str) -> analysis.Exponent:
         """The exponent of the only curve; against N, of those lanes that Table 1 would take."""
@@ -212,17 +217,18 @@ def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:
         raise ValueError(f'rests on {fewest} lanes, {MIN_LANES} are needed')
 
 
-def _entry(lanes: pd.DataFrame) -> str:
-    """The mean of some lanes; '–' for fewer of them than a number needs."""
-    return '–' if lanes['seed'].nunique() < MIN_LANES else _text(summary.point_of(measured(lanes)), 'mean')
-
-
 def mean_of(point: Mapping[str, Any]) -> str:
     """'12.3k', '27.4k (3 of 5 learn)', '~ 1.28k' or '≥ 1M'; '(2 of 5 learn)' of too few for a mean."""
     some = learn_text(point)
     if some and 0 < point['num_learn'] < MIN_LANES:
         return f'({some})'
     return f'{mean_text(point)}{some and f" ({some})"}'
+
+
+def and_last(parts: Iterable[Any]) -> str:
+    """'4, 8 and 16'."""
+    *most, last = map(str, parts)
+    return f'{", ".join(most)} and {last}' if most else last
 
 
 def _text(point: dict[str, Any], statistic: str) -> str:

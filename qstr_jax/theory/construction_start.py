@@ -68,9 +68,6 @@ def lookup(context: starts.StartContext) -> Any:
 
     C keeps all units of j ≠ t at zero while |⟨u, x_j⟩| < REACH. Where W is kept in the span of the training prompts,
     its rows are the projections of e_j ⊗ u, and the network is Theorem 6's oracle.
-
-    Raises:
-        ValueError: another task than simple_qstr with q = 1 and a linear link, or too narrow layers.
     """
     task: Any = context.problem.task
     widths = context.problem.module.widths

@@ -15,6 +15,9 @@ from qstr_jax.models import attention
 from qstr_jax.theory import constructions, draws, floors
 from qstr_jax.theory.sparse_task import SparseTask
 
+# The error that constructions may make.
+_ERROR = 0.02
+
 
 def half_settings(sparsity: int, token_dim: int, link: str = 'norm2') -> dict[str, Any]:
     """Name and settings of `half_task`."""
@@ -29,29 +32,27 @@ def half_task(sparsity: int, token_dim: int, link: str = 'norm2') -> SparseTask:
     return tasks.build(**half_settings(sparsity, token_dim, link))
 
 
-def _on_prompts(task: SparseTask, build: Callable[..., Any], num_prompts: int, error: float) -> np.ndarray:
+def _on_prompts(task: SparseTask, build: Callable[..., Any], num_prompts: int) -> np.ndarray:
     """Errors of a construction for the prompts' tokens at late positions, (B,)."""
     task_draw, prompts = draws.draw(task, num_prompts, seed=2)
     radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
-    built = build(task, task_draw, radius, error)
+    built = build(task, task_draw, radius, _ERROR)
     errors_BxN = draws.square_errors(built.module, built.params, prompts, task, task_draw)
     return errors_BxN[:, np.asarray(floors.late_positions(task.seq_len))].mean(axis=1)
 
 
-def constructed(
-    sparsity: int, token_dim: int, num_heads: int, num_prompts: int, error: float = 0.02
-) -> tuple[float, float]:
+def constructed(sparsity: int, token_dim: int, num_heads: int, num_prompts: int) -> tuple[float, float]:
     """The loss at late positions of Lemma 11's construction with H ≥ q heads, and its standard error."""
     build = functools.partial(constructions.transformer, num_heads=num_heads)
     with jax.enable_x64(True):
-        return draws.mean_and_error(_on_prompts(half_task(sparsity, token_dim), build, num_prompts, error))
+        return draws.mean_and_error(_on_prompts(half_task(sparsity, token_dim), build, num_prompts))
 
 
-def averaging(sparsity: int, token_dim: int, num_prompts: int, error: float = 0.02) -> float:
+def averaging(sparsity: int, token_dim: int, num_prompts: int) -> float:
     """Loss at late positions of one head that averages, for the linear mean link, whose variance is 1/q."""
     task = half_task(sparsity, token_dim, 'mean')
     with jax.enable_x64(True):
-        return float(np.mean(_on_prompts(task, constructions.sparse_average, num_prompts, error)))
+        return float(np.mean(_on_prompts(task, constructions.sparse_average, num_prompts)))
 
 
 @functools.partial(jax.jit, static_argnames='task')
