@@ -1,23 +1,69 @@
-"""The gallery and the other generated texts: all of them are what exhibits and rows give."""
+"""Exhibits and their committed rows: every part can be run, the rows are of this code, and all texts are theirs.
+
+What takes all cells of all exhibits is here, since to size their mixers takes half a minute.
+"""
 
 import ast
 import inspect
 import re
+import shutil
 
 import matplotlib.text
 import pytest
 
 from experiments import exhibit, gallery
+from qstr_jax.cli import base
 from qstr_jax.report import numbers
+from qstr_jax.storage import provenance
+from qstr_jax.sweeps import stale
+from tests import helpers
 
 # Cards have tests of their own.
 TRAINED = {name: one for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit)}
+
+
+@pytest.fixture(autouse=True, scope='module')
+def _each_text_is_made_once():
+    """Several pages have the text of an exhibit, from the same committed rows."""
+    said, known = exhibit.Exhibit._said, {}
+
+    def once(self, part, rows):
+        key = self.name, part, rows
+        if key not in known:
+            known[key] = said(self, part, rows)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exhibit.Exhibit, '_said', once)
+        yield
 
 
 @pytest.fixture
 def rows():
     """The committed rows, which are read once for all texts."""
     return gallery.environment().globals['rows']
+
+
+@pytest.mark.parametrize('name', TRAINED)
+def test_every_part_is_possible_and_its_twin_too(name):
+    for folder, parts in TRAINED[name].folders.items():
+        for reduced in (False, True):
+            configs = TRAINED[name].configs(folder, reduced)
+            assert len(configs) == len(parts)
+            for config in configs:
+                base.check_drawn(config, exhibit.cells_of(base.to_sweep(config)))
+
+
+@pytest.mark.parametrize('name', ['one_label', 'architectures'])
+def test_committed_rows_are_of_this_code(name, tmp_path):
+    """One cell of each architecture; where an edit has changed its program, run with --refresh and commit the rows."""
+    for kind in 'rows', 'provenance':
+        shutil.copytree(helpers.ROOT / 'experiments/results' / name / kind, tmp_path / kind)
+    first = {}
+    for sweep in exhibit.find(name)[0].sweeps(name):
+        if set(sweep.models) - set(first):
+            first = {cell.model: cell for cell in reversed(exhibit.cells_of(sweep))} | first
+    stale.check(tmp_path, list(first.values()), provenance.start(['pytest']), refresh=False)
 
 
 @pytest.mark.slow

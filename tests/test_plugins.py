@@ -9,6 +9,7 @@ from experiments import sample_complexity
 from qstr_jax import analysis, columns, plots, sweeps
 from qstr_jax.cli import base
 from qstr_jax.settings import registry
+from qstr_jax.storage import results
 from tests import harness, helpers, small
 
 CONVOLUTION = '''
@@ -173,11 +174,12 @@ def test_a_config_may_register_what_it_runs(tmp_path):
 
 @pytest.mark.slow
 def test_an_architecture_goes_from_the_command_line_to_heat_map_and_report(plugins):
-    """Both settings are axes, columns, axes of the heat map, and in the report."""
+    """Both settings are axes, columns by name, axes of the heat map, lines of a figure, and in the report."""
     workdir = plugins / 'results'
     done = harness.run_binary(
         'sample_complexity', QUICKSTART, f'--workdir={workdir}', '--config.plugins=my_convolution',
-        '--config.models=convolution', '--config.convolution.channels=4,8', '--config.convolution.kernel=1,3',
+        '--config.models=convolution', '--config.convolution.channels=4,8',
+        '--config.axes={"convolution.kernel": (1, 3)}',
         '--config.heatmap.x=convolution_channels', '--config.heatmap.y=convolution_kernel', *QUICK, folder=plugins,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -188,15 +190,7 @@ def test_an_architecture_goes_from_the_command_line_to_heat_map_and_report(plugi
     page = (plugins / 'report/report.html').read_text()
     assert 'convolution channels' in page
     assert 'convolution kernel' in page
-
-
-@pytest.mark.slow
-def test_its_settings_are_columns_by_name_and_lines_of_a_figure(plugins):
-    config = base.get_config(('my_convolution',))
-    config.update(SMALL)
-    config.models = ('convolution',)
-    config.convolution.channels, config.axes = (4, 8), "{'convolution.kernel': (1, 3)}"
-    rows = sweeps.run(base.to_sweep(config), plugins / 'results', small.quiet())
+    rows = results.load(workdir)
     assert set(zip(rows['convolution_channels'], rows['convolution_kernel'], strict=True)) == {
         (4, 1), (4, 3), (8, 1), (8, 3),
     }  # fmt: skip

@@ -59,7 +59,7 @@ def get_config(part='one_draw'):
 def reduced(part='one_draw'):
     """The same in seconds, for the tests: one architecture a part."""
     config = quickstart.shrink(get_config(part))
-    config.models = config.models[:1]
+    config.models = config.models[-1:]
     config.seq_lens = (2,)
     return config
 

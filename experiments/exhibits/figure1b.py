@@ -42,7 +42,7 @@ def get_config(part='transformer'):
 def reduced(part='transformer'):
     """The same in seconds, for the tests: shorter prompts, a threshold that is soon reached."""
     config = get_config(part)
-    config.update(models=('transformer', 'ffn'), ffn={'widths': (32,)}, seq_lens=(5,), num_seeds=2)
+    config.update(models=('ffn',), ffn={'widths': (32,)}, seq_lens=(5,), num_seeds=2)
     config.update(threshold=0.9, check_every=20, test_samples=100, max_samples=12_800)
     return config
 

@@ -71,9 +71,9 @@ def get_config(part='rnn'):
 
 
 def reduced(part='rnn'):
-    """The same in seconds, for the tests."""
+    """The same in seconds, for the tests; d = 1 everywhere, so that parts share their programs."""
     small = {'ffn': {'widths': (8, 8)}} if part.startswith('ffn') else {'rnn': {'width': 4, 'readout_widths': (8,)}}
-    return base.shrink_search(get_config(part), seq_lens=(2,), encoding_dim=4, bisections=1, **small)
+    return base.shrink_search(get_config(part), seq_lens=(2,), token_dim=1, encoding_dim=4, bisections=1, **small)
 
 
 def text(rows):

@@ -44,8 +44,9 @@ def get_config(part='qstr_4'):
 
 
 def reduced(part='qstr_4'):
-    """The same in seconds, for the tests: one mixer with two of the outputs."""
-    config = architectures.protocol(part.rpartition('_')[0], 2)
+    """The same in seconds, for the tests: every part is one mixer on 1STR with two of the outputs."""
+    base.check_part(part, FOLDERS)
+    config = architectures.protocol('qstr', 2)
     config.models = ('retnet',)
     config.retnet.depth, config.retnet.output = 1, ('normed', 'plain')
     return architectures.shrink(config)

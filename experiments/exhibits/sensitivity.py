@@ -50,12 +50,12 @@ def get_config(part='transformer'):
 
 
 def reduced(part='transformer'):
-    """The same in seconds, for the tests: two widths of the Transformer, one of the others."""
+    """The same in seconds, for the tests: two widths of the FFN, one of the others."""
     config = get_config(part)
     setting, *_ = WIDTHS[part]
     config.update(seq_lens=(3,), num_seeds=2, learning_rate=(1e-3, 1e-2), weight_decay=(0.01, 0.1))
     config.update(threshold=0.9, test_samples=64, max_samples=3200)
-    config[part][setting] = {'transformer': (8, 16), 'rnn': (8,), 'ffn': ((16, 16),)}[part]
+    config[part][setting] = {'transformer': (8,), 'rnn': (8,), 'ffn': ((8, 8), (16, 16))}[part]
     return config
 
 

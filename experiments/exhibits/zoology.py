@@ -39,7 +39,7 @@ def get_config(part='w8'):
 def reduced(part='w8'):
     """The same in seconds, for the tests: attention at one width."""
     config = get_config('w8')
-    config.update(models=('attention',), seq_lens=(8,), num_seeds=2, tune={'num_seeds': 2})
+    config.update(models=('attention',), seq_lens=(8,), num_seeds=2, tune={'num_seeds': 1})
     config.update(max_samples=6400, test_samples=100)
     base.ease(config)
     return config

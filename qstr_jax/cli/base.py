@@ -160,7 +160,9 @@ def shrink_search(config: config_dict.ConfigDict, **more: Any) -> config_dict.Co
 
 def shrink_tuned(config: config_dict.ConfigDict, **more: Any) -> config_dict.ConfigDict:
     """Shrinks a tuned sweep to seconds, for the tests; `more` are further settings of it."""
-    config.update(models=('ffn',), num_seeds=2, ffn={'widths': (32,)}, tune={'num_seeds': 1})
+    config.update(models=('ffn',), num_seeds=2, ffn={'widths': (32,)})
+    # As many lanes choose as are chosen for, so that both run the same program.
+    config.tune.update(learning_rate=(3e-3, 1e-2), num_seeds=1)
     config.update(test_samples=100, max_samples=6400)
     ease(config)
     config.update(more)
