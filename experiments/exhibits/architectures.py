@@ -31,8 +31,7 @@ SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': 
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
 # The mixers that get a million labels on 1STR: all at short N, fewer at longer N, where a lane takes many minutes.
 MOST_LABELS = 1_000_000
-MOST = tuple(model for model in MODELS if model != 'rwkv7')  # since its start was changed, it was not run again
-LONG = {4: MODELS, 8: MODELS, 16: MOST, 32: ('attention', 'rg_lru'), 64: ('attention',)}
+LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention', 'rg_lru'), 64: ('attention',)}
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
@@ -360,10 +359,9 @@ def limits(rows):
         for seq_len, models in LONG.items()
         if seq_len > 16
     )
-    gone = ' and '.join(analysis.display(model) for model in MODELS if model not in LONG[16])
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size a budget; at N = 16 no {gone}, beyond only {few}. {choice(some)}
+{waiting}Two blocks, one size, one batch size a budget; beyond N = 16 only {few}. {choice(some)}
 
 The other way round, {unlucky(rows('architectures_long'))}.
 

@@ -255,7 +255,7 @@ def limits(rows):
     one = rows('n_star_erm', task='qstr', radius=1).table
     ball = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3, seq_len=64, outcome='reached')
     most = ball.table['samples_to_threshold'].max()
-    erring = rows('worst_erm', seq_len=64, radius=1).table['erring_samples'].max()
+    erring = rows('worst_erm', seq_len=64, radius=1, encoding_factor=3).table['erring_samples'].max()
     by_radius = {radius: rows('n_star_erm', task='qstr', radius=radius, encoding_factor=3) for radius in (0.5, 1, 2)}
     same = {radius: num_same(by_radius[radius], by_radius[1]) for radius in (0.5, 2)}
     return f"""

@@ -7,6 +7,7 @@ at half of W_QK: where the softmax is saturated, as at N = 32, its gradient is z
 `steps…` have four times as many steps, `more_steps` sixteen times, `hinge` other λ, `wide…` d_e = 75.
 """
 
+import itertools
 import pathlib
 
 import numpy as np
@@ -62,6 +63,7 @@ def get_config(part='log'):
     config.update(seq_lens=(8, 16, 32, 64), radius=(1.0,), starts=('construction',), hinge=(0.1,))
     config.update(min_samples=1600, max_samples=25_600, resolution=0.2, validation_samples=100)
     config.title = '{task}, R = 1: up to which n an ERM was found that errs, {risk} risk'
+    config.notes = ('d_e = {encoding_dim}',)
     config.update(PARTS[part])
     return config
 
@@ -87,7 +89,7 @@ def draw(workdir, config):
     beside = pathlib.Path(workdir).parent / 'n_star_erm'
     lines = of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None
     # Lines of all N: one of two would have no exponent.
-    num_lengths = lanes.groupby(['radius', 'max_steps'])['seq_len'].transform('nunique')
+    num_lengths = lanes.groupby(['max_coherence', 'radius', 'max_steps'])['seq_len'].transform('nunique')
     drawn = lanes[num_lengths == num_lengths.max()]
     names = 'ERMs that err, ' + drawn['max_steps'].map('{:,} steps'.format)
     drawn = drawn.assign(model=names, max_steps=drawn['max_steps'].max())
@@ -133,11 +135,11 @@ def by_threshold(found):
     By fits of as many steps as all N have, at R = 1.
     """
     found, lines = found[found['radius'].eq(1)], []
-    lengths = found.groupby('max_steps')['seq_len'].nunique()
-    most = lengths.index[lengths == lengths.max()].max()
-    found = found[found['max_steps'] <= most]
-    for threshold in THRESHOLDS:
-        largest = found[found['least_test_loss'] >= threshold].groupby(POINT, dropna=False)['samples'].max()
+    for threshold, (_, of_rule) in itertools.product(THRESHOLDS, found.groupby('max_coherence')):
+        lengths = of_rule.groupby('max_steps')['seq_len'].nunique()
+        most = lengths.index[lengths == lengths.max()].max()
+        errs = of_rule['max_steps'].le(most) & of_rule['least_test_loss'].ge(threshold)
+        largest = of_rule[errs].groupby(POINT, dropna=False)['samples'].max()
         for place, own in largest.groupby(POINT[:-1], dropna=False):
             numbers = {'mean': np.exp(np.log(own).mean()), 'smallest': own.min(), 'largest': own.max()}
             texts = {name: analysis.short_number(value) for name, value in numbers.items()}
@@ -147,15 +149,15 @@ def by_threshold(found):
 
 
 def _by_steps(rows):
-    """For each number of steps, the points of `erms.worst` by fits of at most as many, if they have enough tasks."""
-    point = ['radius', 'max_steps', 'seq_len']
+    """For each number of steps, the points of `erms.worst` by fits of at most as many, if each task has one."""
+    point = ['max_coherence', 'radius', 'max_steps', 'seq_len']
     efforts = []
-    for steps in _steps(rows):
-        is_there = rows['seq_len'].isin(rows.loc[rows['max_steps'].eq(steps), 'seq_len'])
+    for (_, steps), own in rows.groupby(['max_coherence', 'max_steps']):
+        is_there = rows['max_coherence'].isin(own['max_coherence']) & rows['seq_len'].isin(own['seq_len'])
         efforts.append(erms.worst(rows[is_there & (rows['max_steps'] <= steps)]).assign(max_steps=steps))
     lanes = pd.concat(efforts, ignore_index=True).merge(rows[point].drop_duplicates())
     lanes['max_samples'] = lanes['max_samples'].max()  # which goes with the steps
-    return lanes[lanes.groupby(point)['seed'].transform('nunique') >= numbers.MIN_LANES]
+    return lanes[lanes.groupby(point)['seed'].transform('nunique') == rows['seed'].nunique()]
 
 
 def _steps(rows):
@@ -190,7 +192,7 @@ def _gains_text(lanes):
 
 
 def text(rows):
-    found = _by_steps(rows('worst_erm', radius=1).table)
+    found = _by_steps(rows('worst_erm', radius=1, encoding_factor=3).table)
     lengths = sorted(found['seq_len'].unique())
     num_lengths = found.groupby('max_steps')['seq_len'].nunique()
     fewest, most = num_lengths.index[0], num_lengths.index[num_lengths == len(lengths)][-1]
@@ -204,7 +206,11 @@ def text(rows):
     fit, of_fewest = (analysis.exponent(found[found['max_steps'].eq(steps)]) for steps in (most, fewest))
     law = growth.law(fit)
     by_logarithm = f' (better: {law})' if law.startswith('(log') else ''
-    tried = rows('worst_erm', radius=1, seq_len=(16, 64), max_steps=fewest, starts='construction:0.5').table
+    tried = rows(
+        'worst_erm', radius=1, encoding_factor=3, seq_len=(16, 64), max_steps=fewest, starts='construction:0.5'
+    ).table
+    wide = rows('worst_erm', encoding_dim=75, max_steps=most).table
+    largest, missed = wide.loc[wide['erring_samples'].idxmax()], wide[wide['erring_samples'].eq(0)]
     by_hinge = '; '.join(
         f'{_mean(own, 16)} and {_mean(own, 64)} with λ = {hinge:g}'
         for hinge, own in tried.assign(num_samples=tried['erring_samples']).groupby('hinge')
@@ -224,6 +230,10 @@ More steps raise n by factors of {_gains_text(found)}. By {fewest:,} steps it gr
 N^{str(of_fewest).replace('-', '−')}, slower than by {most:,}. There, from the shrunk start, n at N = 16 and 64 is
 {by_hinge}.
 
+With d_e = 75 and {most:,} steps {wide['erring_samples'].gt(0).sum()} of {len(wide)} searches find an ERM that errs, at
+up to {largest['erring_samples']:,} prompts at N = {largest['seq_len']}. Of the others, {erms.is_short(missed).sum()} of
+{len(missed)} stay above the training risk of an ERM at the least n, {int(missed['num_samples'].max()):,}.
+
 In the ball R = 1/2 {len(erring)} of {len(half)} searches find an ERM that errs,
 at up to {erring['erring_samples'].max():,} prompts, {(erring['seq_len'] == 16).sum()} of them at N = 16.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
@@ -235,15 +245,18 @@ def table(rows):
     found = _by_steps(tried)
     lengths = sorted(found['seq_len'].unique())
     lines = []
-    for (radius, steps), own in found.groupby(['radius', 'max_steps']):
-        here = tried[tried['radius'].eq(radius) & tried['max_steps'].eq(steps)]
+    curve = ['max_coherence', 'radius', 'max_steps']
+    ordered = found.sort_values(curve, ascending=[False, True, True])
+    for (coherence, radius, steps), own in ordered.groupby(curve, sort=False):
+        here = tried[tried[curve].eq([coherence, radius, steps]).all(axis=1)]
         few = {n: _few(here[here['seq_len'].eq(n)]) for n in {*lengths}.difference(own['seq_len'])}
-        lines.append([f'R = {radius:g}, {steps:,} steps', *(few.get(n) or _mean(own, n) for n in lengths)])
+        name = f'R = {radius:g}, {steps:,} steps' + ', d_e = 75' * own['encoding_factor'].isna().all()
+        lines.append([name, *(few.get(n) or _mean(own, n) for n in lengths)])
     return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
 
 
 def limits(rows):
-    lanes = rows('worst_erm', radius=1).table
+    lanes = rows('worst_erm', radius=1, encoding_factor=3).table
     gains = _gains(_by_steps(lanes))
     lengths = sorted(lanes.loc[lanes['max_steps'].eq(gains.index[-1]), 'seq_len'].unique())
     fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
@@ -258,5 +271,5 @@ one of R = 2 as well, so R = 2 never has fewer.
 
 That the radius matters: the norm of these fits is
 {ratios.min():.2f} to {ratios.max():.2f} of R = 1, the least from the shrunk start. Not run: R = 1/2 and 2 at N > 16,
-N = 512, d_e = 75, other levels, still more steps, RNN, FFN.
+N = 512, other starts with d_e = 75, other levels, still more steps, RNN, FFN.
 """
