@@ -250,7 +250,7 @@ def table(rows):
     for (coherence, radius, steps), own in ordered.groupby(curve, sort=False):
         here = tried[tried[curve].eq([coherence, radius, steps]).all(axis=1)]
         few = {n: _few(here[here['seq_len'].eq(n)]) for n in {*lengths}.difference(own['seq_len'])}
-        name = f'R = {radius:g}, {steps:,} steps' + ', d_e = 75' * own['encoding_factor'].isna().all()
+        name = f'R = {radius:g}, {steps:,} steps{", d_e = 75" if own["encoding_factor"].isna().all() else ""}'
         lines.append([name, *(few.get(n) or _mean(own, n) for n in lengths)])
     return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
 
