@@ -45,7 +45,7 @@ def test_a_value_gets_its_type(value, annotation, expected):
         ((1, 'a'), tuple[float, ...], r"x=\(1, 'a'\): must be numbers with commas between them"),
         (3, Names, 'x=3: must be names with commas between them'),
         ('init', list[int], "x='init': must be integers with commas between them"),
-        ('adm', Literal['adam', 'sgd'], "x='adm': unknown, one of adam, sgd"),
+        ('adm', Literal['adam', 'sgd'], r"x='adm': unknown; did you mean 'adam'\? It is one of adam, sgd"),
         ((1.0, float('inf')), tuple[float, ...], 'x=inf'),
     ],
 )

@@ -108,7 +108,7 @@ def test_keys_are_threefry_whatever_the_default():
 
 def test_unknown_stream():
     with pytest.raises(
-        ValueError, match=r"^stream='trian': unknown, one of task, init, train, [^\n]*; did you mean 'train'\?$"
+        ValueError, match=r"^stream='trian': unknown; did you mean 'train'\? It is one of task, init, train, [^\n]*$"
     ):
         streams.stream_key(0, 'trian', TASK)
     with pytest.raises(ValueError, match=r"^stream='trian': unknown"):

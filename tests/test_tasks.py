@@ -331,7 +331,7 @@ def test_tasks_compare_and_hash_by_value():
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'name': 'qstrr'}, "task='qstrr': unknown, one of qstr, simple_qstr"),
+        ({'name': 'qstrr'}, "task='qstrr': unknown; did you mean 'qstr'"),
         ({'seq_len': 1}, 'seq_len=1: must be an integer, at least 2'),
         ({'seq_len': 8.0}, 'seq_len=8.0: must be an integer'),
         ({'seq_len': '8'}, "seq_len='8': must be an integer"),

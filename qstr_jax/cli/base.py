@@ -55,6 +55,8 @@ def get_config(plugins: tuple[str, ...] = (), **settings: Any) -> config_dict.Co
     # cell gets a frame.
     config.heatmap = config_dict.ConfigDict({'x': '', 'y': '', 'panels': '', 'top': ''})
     config.published = config_dict.ConfigDict()
+    if isinstance(settings.get('task'), str):  # as `Sweep` takes it
+        settings['task'] = {'name': settings['task']}
     config.update(settings)
     return config
 

@@ -1,4 +1,6 @@
-"""Multi-head attention in which every head sees the whole embedding (Section 3 of the paper, arXiv:2503.11272).
+"""The paper's multi-head attention, where every head sees the whole embedding (Section 3 of arXiv:2503.11272).
+
+It has no mask; `mixers/attention.py` has the causal one.
 
 Long prompts are handled a block of queries at a time. The attention weights of all queries, (H, N, N), are therefore
 never in memory together: not in the forward pass, and not in the backward pass, which computes each block again.

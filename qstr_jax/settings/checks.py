@@ -18,8 +18,8 @@ def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
     """The error for an unknown name; it suggests the nearest known one."""
     names = [str(one) for one in known]
     near = difflib.get_close_matches(str(value), names, n=1)
-    hint = f'; did you mean {near[0]!r}?' if near else ''
-    return ValueError(f'{name}={value!r}: unknown, one of {", ".join(names)}{hint}')
+    hint = f'; did you mean {near[0]!r}? It is' if near else ','
+    return ValueError(f'{name}={value!r}: unknown{hint} one of {", ".join(names)}')
 
 
 def literal(text: str) -> Any:

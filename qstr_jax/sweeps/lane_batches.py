@@ -1,4 +1,7 @@
-"""Lane batches: how many lanes one program runs, how a cell is cut into batches, and how processes share cells."""
+"""Lane batches: how a cell is cut into batches that fit the memory, and how processes share cells.
+
+How many lanes a program should have on each accelerator stands in `platforms.py`.
+"""
 
 import os
 import pathlib
