@@ -71,7 +71,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(('room', 'seconds'), [(0, 1e6), (20, 1e6), (60, 0.0), (200, 0.0)])
+@pytest.mark.parametrize(('room', 'seconds'), [(0, 1e6), (8, 1e6), (20, 1e6), (32, 1e6), (60, 0.0), (200, 0.0)])
 def test_a_disk_that_fills_up_and_is_emptied(lab, undisturbed, begun, small_disk, room, seconds):
     """With `room` KiB left the sweep ends in a line; when there is room again it goes on to the same bytes."""
     disk = small_disk('2m')

@@ -161,7 +161,7 @@ def test_the_crossing_is_the_first_check_below_the_threshold():
         np.testing.assert_array_equal(np.diff(curve['samples']), problem.learner.samples_per_check)
 
 
-@pytest.mark.parametrize('model', [ONE_QUICK[0], ONE_QUICK[-1]])
+@pytest.mark.parametrize('model', ONE_QUICK)
 def test_screening_changes_no_outcome(model):
     """The same parameters and crossings, with fewer evaluations; replaying its decisions misses none."""
     changes = {'test_samples': 800, 'threshold': 0.6, 'max_samples': 16_000}

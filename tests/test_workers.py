@@ -52,7 +52,7 @@ def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
 
 
 def test_workers_that_die_one_after_the_other_and_together(lab, alone, tmp_path):
-    for round_number in range(2):
+    for round_number in range(3):
         deaths = [Death('event', 60 + 20 * round_number), Death('event', 80), Death('event', 70)]
         assert set(join([lab.start(tmp_path, MANY, death) for death in deaths])) == {-signal.SIGKILL}
     lab.finish(tmp_path, MANY)
