@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import linen as nn
 from flax import nnx
 
 from qstr_jax import models, sweeps, tasks
@@ -253,6 +254,55 @@ def test_an_nnx_module_that_trains_in_its_call_is_refused(kind):
         return models.check_output('mine', module, task)
     with pytest.raises(ValueError, match=f"^models='mine': {LINES[kind]}$"):
         models.check_output('mine', module, task)
+
+
+class NnxOwnKey(NnxAttention):
+    def __init__(self, dim: int, width: int, *, rngs: nnx.Rngs):
+        super().__init__(dim, width, rngs=nnx.Rngs(0))
+
+
+def equinox_own_key():
+    class OwnKey(equinox_modules()['attention']):
+        def __init__(self, dim: int, width: int, *, key):
+            super().__init__(dim, width, key=jax.random.key(0))
+
+    return OwnKey
+
+
+class LinenOwnKey(nn.Module):
+    @nn.compact
+    def __call__(self, z_NxE):
+        def draw(key, shape):
+            return jax.random.normal(jax.random.key(0), shape)
+
+        return z_NxE @ self.param('w', draw, z_NxE.shape[-1:])
+
+
+@pytest.mark.parametrize('library', ['equinox', 'nnx', 'linen'])
+def test_a_module_whose_lanes_would_start_alike_is_refused(library):
+    needs('equinox' if library == 'equinox' else 'nnx')
+    task = tasks.build('qstr', seq_len=SEQ_LEN, token_dim=3)
+    module = {
+        'equinox': lambda: models.from_equinox(equinox_own_key(), task.embedding_dim, width=8),
+        'nnx': lambda: models.from_nnx(NnxOwnKey, task.embedding_dim, width=8),
+        'linen': LinenOwnKey,
+    }[library]()
+    with pytest.raises(ValueError, match=r"^models='mine': draws its first parameters from a key of its own[^\n]*$"):
+        models.check_output('mine', module, task)
+
+
+class Zeros(nn.Module):
+    """A linear readout of random features."""
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        features_NxF = jnp.tanh(z_NxE @ jax.random.normal(jax.random.key(0), (z_NxE.shape[-1], 8)))
+        return nn.Dense(1, kernel_init=nn.initializers.zeros)(features_NxF)[:, 0]
+
+
+def test_first_parameters_that_are_constants_are_no_key_of_its_own():
+    task = tasks.build('qstr', seq_len=SEQ_LEN, token_dim=3)
+    models.check_output('mine', Zeros(), task)
 
 
 @pytest.mark.parametrize('library', LIBRARIES)

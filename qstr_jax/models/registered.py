@@ -10,6 +10,7 @@ import flax.errors
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax.interpreters import partial_eval
 
 from qstr_jax import failures, fingerprints
 from qstr_jax.models import adapters
@@ -131,6 +132,7 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         is_ours = function_names.is_ours(getattr(module, 'module_class', type(module)))
         again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)
         adapters.check_call(module, z_NxE)
+        is_alike = not is_ours and _starts_alike(module, key, z_NxE)
     except flax.errors.InvalidRngError as error:
         raise ValueError(
             f'models={name!r}: asks for random numbers when it predicts{failures.users_line(error)}; '
@@ -145,6 +147,11 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
         raise ValueError(f'models={name!r}: {failures.FROZEN}')
+    if is_alike:
+        raise ValueError(
+            f'models={name!r}: draws its first parameters from a key of its own, so all lanes would start alike: '
+            'draw them from the key, or rngs, that it is given'
+        )
     shape: Any = getattr(made, 'shape', None)
     dtype: Any = getattr(made, 'dtype', None)
     wanted = (task.seq_len,) if task.num_outputs == 1 else (task.seq_len, task.num_outputs)
@@ -154,6 +161,13 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         raise ValueError(
             f'models={name!r}: must predict floats of shape {wanted}, {what} for each position, not {found}'
         )
+
+
+def _starts_alike(module: nn.Module, key: Any, z_NxE: Any) -> bool:
+    """Whether a module's first parameters are random, and none depends on the key of its lane."""
+    traced = jax.make_jaxpr(lambda key, z_NxE: module.init(key, z_NxE).get('params', {}))(key, z_NxE)
+    drawn, (needs_key, _) = partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars))
+    return not needs_key and 'random_bits' in str(drawn)
 
 
 def is_closed_form(module: nn.Module) -> bool:
