@@ -1,7 +1,6 @@
 """Settings of every test, made before JAX touches a device, and what keeps a worker's memory small."""
 
 import collections
-import functools
 import gc
 import importlib
 import os
@@ -21,7 +20,7 @@ from qstr_jax import columns
 from qstr_jax.cli import command_line
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
-from qstr_jax.sweeps import pace, platforms, programs
+from qstr_jax.sweeps import pace, platforms
 from tests import helpers, memory
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
@@ -38,10 +37,6 @@ if 'XLA_FLAGS' not in os.environ:
     jax.devices()
     del os.environ['XLA_FLAGS']
     platforms.TABLE['cpu'] = platforms.TABLE['cpu']._replace(init={platforms.LEVEL: 0})
-
-# Sweeps often have the cells of a sweep before them; JAX's caches spare their tracing and compilation, but not the
-# lowering, which takes half as long. `memory.make_room` drops them.
-programs._compile = functools.lru_cache(maxsize=16)(programs._compile)
 
 # A worker that freed its programs does so again only after it has grown by this much: going through all objects of a
 # process takes a second or two, and what was compiled must be compiled again.

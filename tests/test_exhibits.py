@@ -1,5 +1,6 @@
 """Exhibits: every one is whole, has its rows, and its reduced twin runs end to end into pictures and tables."""
 
+import functools
 import inspect
 import shutil
 
@@ -13,11 +14,24 @@ from experiments.exhibits import state as states
 from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.storage import results
+from qstr_jax.sweeps import programs
 from qstr_jax.theory import heads
 from tests import helpers, memory, small
 
 # Cards have tests of their own.
 NAMES = sorted(name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit))
+
+
+@pytest.fixture(autouse=True, scope='module')
+def _programs_are_kept():
+    """Parts often have the cells of the part before; JAX's cache spares their compilation, but not the lowering.
+
+    `memory.make_room` drops them.
+    """
+    compile_anew = programs._compile
+    programs._compile = functools.lru_cache(maxsize=16)(compile_anew)
+    yield
+    programs._compile = compile_anew
 
 
 def one(name):

@@ -180,5 +180,5 @@ def test_what_is_no_sane_file_is_named_by_every_reader(whole, tmp_path, monkeypa
 def monkeypatch_module():
     """No figures are drawn: they take a second each, and see tables that were checked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(content.exhibits, 'add', lambda section, rows, curves: None)
+        patch.setattr(content.directory, 'add', lambda section, rows, curves: None)
         yield
