@@ -146,7 +146,7 @@ def test_an_error_of_the_launcher_is_the_last_line_of_its_process(tmp_path):
         (['--executor=slurm'], "error: executor='slurm' cannot be used here"),
         (['--executor=pigeon'], 'error: flag --executor=pigeon: value should be one of <slurm|local|ray>'),
         (['--log_dir=DIR/logs'], "error: log_dir='DIR/logs': must lie outside the results directory DIR"),
-        (['--config.models=mamba'], "error: models='mamba': unknown; did you mean 'mamba2'"),
+        (['--config.models=mamba'], "error: models='mamba': unknown; did you mean 'mamba3'"),
         (['--config.num_sedes=2'], 'num_sedes'),
         (['--shards=2'], "Unknown command line flag 'shards'"),
         (['more'], "error: unknown argument 'more'"),
