@@ -14,6 +14,7 @@ ORDER = 40
 QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'
 FOLDERS = {'figure1b': ('transformer', 'ffn', 'rnn'), 'figure1b_draws': ('draws',)}
 TITLES = {'figure1b_draws': 'Figure 1b over many draws of (u, ω): the FFN at N = 25'}
+LIMITS = 'N grows only by a third, too little to fix an exponent or law.'
 FIGURES = {
     'figure1b/figure.png': 'Samples to test error 0.02 on simple-1STR against N, compared with the published numbers',
     'figure1b_draws/figure.png': 'The FFN at N = 25 over many draws of (u, ω)',
@@ -70,12 +71,3 @@ of its lanes by a CPU, {by['gpu']} by a GPU.
 def table(rows):
     draws = rows('figure1b_draws')
     return figure1a.published_table(PUBLISHED, {'measured': rows('figure1b'), f'{draws.count()} draws': draws})
-
-
-def limits(rows):
-    counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
-    few = counts[counts < counts.max()]
-    fewer = f', at N = {", ".join(map(str, few.index))} at least {few.min()}' if len(few) else ''
-    return f"""
-Lanes of the RNN: {counts.max()}{fewer}. N grows only by a third, too little to fix an exponent or law.
-"""
