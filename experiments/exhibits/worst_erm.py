@@ -87,10 +87,10 @@ def draw(workdir, config):
     if lanes.empty:
         return
     beside = pathlib.Path(workdir).parent / 'n_star_erm'
-    lines = of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None
     # Lines of all N: one of two would have no exponent.
     num_lengths = lanes.groupby(['max_coherence', 'radius', 'max_steps'])['seq_len'].transform('nunique')
     drawn = lanes[num_lengths == num_lengths.max()]
+    lines = of_n_star_erm(results.load(beside), drawn) if (beside / 'rows').exists() else None
     names = 'ERMs that err, ' + drawn['max_steps'].map('{:,} steps'.format)
     drawn = drawn.assign(model=names, max_steps=drawn['max_steps'].max())
     figure = plots.samples_against(drawn, lines=lines, **drawing.words(config, drawn))
