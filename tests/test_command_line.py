@@ -199,9 +199,9 @@ def test_a_learners_reference_is_nothing_that_a_figure_takes():
 
 
 def test_a_configs_task_may_be_a_name():
-    config = base.get_config(task='parity', seq_lens=(4,))
+    config = base.get_config(task='noisy_keys', seq_lens=(4,))
     (cell, *_) = sweeps.cells_of(base.to_sweep(config))
-    assert cell.problem.task.name == 'parity'
+    assert cell.problem.task.name == 'noisy_keys'
 
 
 def test_directories_are_split_on_commas_and_expanded(tmp_path, monkeypatch):
