@@ -28,7 +28,7 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 test: install $(VENV)/.installed-test  ## the whole test suite, lint beside it
 	$(MAKE) --no-print-directory -j 2 lint suite
 
-# Three workers, also on two cores, since many tests wait for processes: they take 15 minutes, and four take longer.
+# Three workers, also on two cores, since many tests wait for processes: they take 15 minutes.
 suite: install $(VENV)/.installed-test  ## the whole test suite, without lint
 	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder
 
