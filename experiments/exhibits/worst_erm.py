@@ -191,6 +191,16 @@ def _gains_text(lanes):
     )
 
 
+def _by_hinge(rows, steps):
+    """'3.20k and 4.68k with λ = 0.03; …': the means at N = 16 and 64 from the shrunk start."""
+    ends = {'seq_len': (16, 64), 'max_steps': steps, 'starts': 'construction:0.5'}
+    tried = rows('worst_erm', radius=1, encoding_factor=3, **ends).table
+    return '; '.join(
+        f'{_mean(own, 16)} and {_mean(own, 64)} with λ = {hinge:g}'
+        for hinge, own in tried.assign(num_samples=tried['erring_samples']).groupby('hinge')
+    )
+
+
 def text(rows):
     found = _by_steps(rows('worst_erm', radius=1, encoding_factor=3).table)
     lengths = sorted(found['seq_len'].unique())
@@ -206,15 +216,8 @@ def text(rows):
     fit, of_fewest = (analysis.exponent(found[found['max_steps'].eq(steps)]) for steps in (most, fewest))
     law = growth.law(fit)
     by_logarithm = f' (better: {law})' if law.startswith('(log') else ''
-    tried = rows(
-        'worst_erm', radius=1, encoding_factor=3, seq_len=(16, 64), max_steps=fewest, starts='construction:0.5'
-    ).table
     wide = rows('worst_erm', encoding_dim=75, max_steps=most).table
     largest, missed = wide.loc[wide['erring_samples'].idxmax()], wide[wide['erring_samples'].eq(0)]
-    by_hinge = '; '.join(
-        f'{_mean(own, 16)} and {_mean(own, 64)} with λ = {hinge:g}'
-        for hinge, own in tried.assign(num_samples=tried['erring_samples']).groupby('hinge')
-    )
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
 N = {lengths[-1]} by fits of {most:,} steps, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
@@ -228,7 +231,7 @@ number rests on a fit whose certificate stands in fits.md: norm at most R, train
 
 More steps raise n by factors of {_gains_text(found)}. By {fewest:,} steps it grows as
 N^{str(of_fewest).replace('-', '−')}, slower than by {most:,}. There, from the shrunk start, n at N = 16 and 64 is
-{by_hinge}.
+{_by_hinge(rows, fewest)}.
 
 With d_e = 75 and {most:,} steps {wide['erring_samples'].gt(0).sum()} of {len(wide)} searches find an ERM that errs, at
 up to {largest['erring_samples']:,} prompts at N = {largest['seq_len']}. Of the others, {erms.is_short(missed).sum()} of
